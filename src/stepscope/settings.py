@@ -141,15 +141,13 @@ def load_settings(directory: str | Path = ".") -> Settings:
     both files hold settings.
     """
     folder = Path(directory)
-    own, project = folder / FILE, folder / "pyproject.toml"
-    table = _project_table(project)
+    own, other = folder / FILE, folder / "pyproject.toml"
+    table = _project_table(other)
     if own.exists() or own.is_symlink():
         if table is not None:
-            raise ConfigError(
-                f"{own} and [tool.stepscope] of {project} both hold settings; keep one"
-            )
+            raise ConfigError(f"{own} and [tool.stepscope] of {other} both hold settings; keep one")
         return _settings(_toml(own), str(own), folder)
-    return Settings() if table is None else _settings(table, f"{project} [tool.stepscope]", folder)
+    return Settings() if table is None else _settings(table, f"{other} [tool.stepscope]", folder)
 
 
 def find_settings(directory: str | Path = ".") -> str | None:
@@ -253,12 +251,12 @@ def _refuse_weights(weights: Mapping[str, tuple[float, ...]], where: str) -> Non
 
 
 def _place_files(
-    table: settings_gates.WorkflowTable, folder: Path, where: str
+    held: settings_gates.WorkflowTable, folder: Path, where: str
 ) -> settings_gates.WorkflowTable:
     """Return a workflow with its tool list and policy, and a baseline to open from anywhere."""
-    tools, policy, baseline = table.tools, table.policy, table.baseline
+    tools, policy, baseline = held.tools, held.policy, held.baseline
     baseline = None if baseline is None else str(folder / baseline)
-    cases = None if table.cases is None else str(folder / table.cases)
+    cases = None if held.cases is None else str(folder / held.cases)
     if isinstance(tools, str):
         from stepscope.formats.fields import read_tools
 
@@ -270,9 +268,7 @@ def _place_files(
             raise ConfigError(f"{where}: {path}: {e}; {expected}") from e
     if policy:
         policy = _read_text(folder / policy, where)
-    return msgspec.structs.replace(
-        table, tools=tools, policy=policy, baseline=baseline, cases=cases
-    )
+    return msgspec.structs.replace(held, tools=tools, policy=policy, baseline=baseline, cases=cases)
 
 
 def _read_text(path: Path, where: str) -> str:

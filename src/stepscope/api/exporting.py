@@ -167,11 +167,9 @@ def _labels(store: Store, out: str, where: Where | None) -> int:
     count = 0
     with _open_out(out) as file:
         text = codecs.getwriter("utf-8")(file)
-        writer = (
-            None if out.endswith((".jsonl", ".json")) else csv.writer(text, lineterminator="\n")
-        )
-        if writer is not None:
-            writer.writerow(LABEL_COLUMNS)
+        table = None if out.endswith((".jsonl", ".json")) else csv.writer(text, lineterminator="\n")
+        if table is not None:
+            table.writerow(LABEL_COLUMNS)
         for label in store.labels(where):
             told = msgspec.to_builtins(label)
             told["id"], told["name"] = label.trajectory, names[label.trajectory]
@@ -179,10 +177,10 @@ def _labels(store: Store, out: str, where: Where | None) -> int:
             told["cites"], told["expanded"] = list(label.cites), " ".join(label.expanded)
             told["decided"] = label.decided
             row = {name: told.get(name) for name in LABEL_COLUMNS}
-            if writer is None:
+            if table is None:
                 text.write(msgspec.json.encode(row).decode() + "\n")
             else:
-                writer.writerow(
+                table.writerow(
                     str(cell).lower() if isinstance(cell, bool) else escape_formula(cell)
                     for cell in row.values()
                 )

@@ -96,12 +96,10 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
         rows = found.rows
         run = np.repeat(np.arange(len(found.names)), np.diff(found.starts))
         judges, tasks = rows.texts.get("judge"), rows.texts.get("task")
-        changes = run[1:] != run[:-1]
+        breaks = run[1:] != run[:-1]
         if judges is not None:
-            changes |= np.array(
-                [a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_
-            )
-        first = np.append(True, changes)
+            breaks |= np.array([a != b for a, b in zip(judges[1:], judges, strict=False)], np.bool_)
+        first = np.append(True, breaks)
         entry = np.flatnonzero(first | np.append(True, rows.step[1:] != rows.step[:-1]))
         begins = np.flatnonzero(first[entry])
         scores, counts = tables.average_scorings(entry, rows.score)

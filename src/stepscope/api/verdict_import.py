@@ -437,29 +437,27 @@ class VerdictImport:
             raise RefusedRow("no such step", f"span {_quote(span)} made no step of the run")
         return found[1]
 
-    def _verdict(
-        self, cells: Mapping[str, Json], name: str, run: str, steps: int
-    ) -> Verdict | None:
+    def _verdict(self, row: Mapping[str, Json], name: str, run: str, steps: int) -> Verdict | None:
         """Return the verdict of a row; None where the row holds none."""
-        label = self._label(cells, name)
+        label = self._label(row, name)
         value = None
         # Other tools have scales of their own: the label counts, not the number behind it.
-        if label is None or name == records.STEP_SCORES or _EXPORTED not in cells:
-            value = _number("value", self._cell(cells, "value"))
-        undecided = _TRUTHS.get(str(cells.get("decided")).lower()) is False
+        if label is None or name == records.STEP_SCORES or _EXPORTED not in row:
+            value = _number("value", self._cell(row, "value"))
+        undecided = _TRUTHS.get(str(row.get("decided")).lower()) is False
         if self._family == records.HUMAN and undecided and name == records.STEP_SCORES:
             label = records.UNCERTAIN
         elif label is None and (value is None or name != records.STEP_SCORES):
             return None
-        step = self._step_of(cells, run, steps)
+        step = self._step_of(row, run, steps)
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
         return Verdict(
             name if name == records.STEP_SCORES or name in OWN else records.JUDGE_PREFIX + name,
             value=value, label=label, step=step,
-            cites=_cites(self._cell(cells, "cites"), steps) or (() if step is None else (step,)),
-            reason=self._text(cells, "reason"),
-            confidence=_number("confidence", self._cell(cells, "confidence")),
+            cites=_cites(self._cell(row, "cites"), steps) or (() if step is None else (step,)),
+            reason=self._text(row, "reason"),
+            confidence=_number("confidence", self._cell(row, "confidence")),
         )  # fmt: skip
 
     def _outcome(self, cells: Mapping[str, Json]) -> TraceLabel | None:

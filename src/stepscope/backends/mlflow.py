@@ -174,9 +174,7 @@ def _as_recorded(span: Json, limits: Limits) -> Json:
     held = span.get("attributes") if isinstance(span, dict) else None
     if not isinstance(held, dict) or not any(key.startswith(_OTHER_WORDS) for key in held):
         return span
-    told = {
-        key: decode_value(v, limits) for key, v in held.items() if not key.startswith(_OWN_WORDS)
-    }
+    told = {k: decode_value(v, limits) for k, v in held.items() if not k.startswith(_OWN_WORDS)}
     added = {key: value for key, value in held.items() if key.startswith(_OWN_WORDS)}
     return {**span, "attributes": told, "added_by_server": added}
 
@@ -229,9 +227,7 @@ class MlflowSender:
         info = read_trace_info(self._client, trace_id)
         if info is None:
             return len(found)
-        there = {
-            verdict_key(held): held for held in info.get("assessments") or () if verdict_key(held)
-        }
+        there = {verdict_key(one): one for one in info.get("assessments") or () if verdict_key(one)}
         path = f"/api/3.0/mlflow/traces/{quote(trace_id, safe='')}/assessments"
         for each in found:
             wanted = _assessment(each, trace_id)

@@ -179,13 +179,11 @@ def _send_verdicts(
         ledger.keep(run.id, "verdicts", content)
 
 
-def _sender(
-    backend: BackendName, client: Client, place: str, sleep: Callable[[float], None]
-) -> Sender:
+def _sender(name: BackendName, client: Client, place: str, wait: Callable[[float], None]) -> Sender:
     """Return what sends to a backend; the others' modules are not loaded."""
-    if backend in {"langsmith", "phoenix"} and not place.isascii():
+    if name in {"langsmith", "phoenix"} and not place.isascii():
         raise UsageError(f"{place!r}: runs are sent to projects with ASCII names only")
-    match backend:
+    match name:
         case "langfuse":
             from stepscope.backends.langfuse import LangfuseSender
 
@@ -201,4 +199,4 @@ def _sender(
         case "phoenix":
             from stepscope.backends.phoenix import PhoenixSender
 
-            return PhoenixSender(client, place, sleep)
+            return PhoenixSender(client, place, wait)

@@ -125,10 +125,8 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> mod
     )
     fields = model.SubGoal.__struct_fields__
     goals = tuple(
-        model.SubGoal(
-            **{x: getattr(goal, x) for x in fields} | {"name": goal.name or f"goal {number}"}
-        )
-        for number, goal in enumerate(table.goals, 1)
+        model.SubGoal(**{x: getattr(goal, x) for x in fields} | {"name": goal.name or f"goal {at}"})
+        for at, goal in enumerate(table.goals, 1)
     )
     if any(goal.confirmed is False for goal in table.goals):
         raise ConfigError(f"{where}: a goal is a draft; set confirmed = true, or delete it")

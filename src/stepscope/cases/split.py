@@ -191,13 +191,11 @@ def check_corpus(corpus: Path, cases: Sequence[Case]) -> CorpusCheck:
             f"{MOST_GOALS} sub-goals, as {odd[0].workflow}/{odd[0].task}: no shape of effort"
         )
     keys = {(one.workflow, one.task) for one in cases}
-    known = (
-        [] if split is None else [one for one in split.cases if (one.workflow, one.task) in keys]
-    )
+    kept = [] if split is None else [one for one in split.cases if (one.workflow, one.task) in keys]
     leaks = () if split is None else _find_leaks(split, cases)
     return CorpusCheck(
         corpus=str(corpus), cases=len(cases), workflows=sizes, split=split,
-        later=0 if split is None else len(cases) - len(known), warnings=(*warnings, *leaks),
+        later=0 if split is None else len(cases) - len(kept), warnings=(*warnings, *leaks),
     )  # fmt: skip
 
 

@@ -90,14 +90,12 @@ def print_json(value: object) -> None:
     sys.stdout.write(render_json(safety.scrub_value(value)))
 
 
-def print_result(
-    value: object, *, as_json: bool, hint: str = "", store: Path | None = None
-) -> None:
+def print_result(item: object, *, as_json: bool, hint: str = "", store: Path | None = None) -> None:
     """Print what a command did: as JSON, or as text with the next command."""
     if as_json:
-        print_json(value)
+        print_json(item)
     else:
-        print_text(safety.scrub_message(str(value)))
+        print_text(safety.scrub_message(str(item)))
         if hint:
             print_hint(hint, store)
 

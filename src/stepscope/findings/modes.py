@@ -309,13 +309,11 @@ def judge_mode(found: Contrast, p_adjusted: float | None, share_failed: float) -
     return "hard_tasks" if harder else "harmless"
 
 
-def assign_runs(
-    has: Bools, contrasts: Sequence[Contrast], judged: Sequence[bool], failed: Bools
-) -> Ints:
+def assign_runs(has: Bools, tests: Sequence[Contrast], said: Sequence[bool], failed: Bools) -> Ints:
     """Return the mode that each failed run counts under, which chance explains least, or -1."""
     of_run = np.full(len(failed), -1)
-    rarest = [(-contrasts[mode].runs, mode) for mode, of_outcome in enumerate(judged) if of_outcome]
-    likely = [(one.p, mode) for mode, one in enumerate(contrasts) if one.p is not None]
+    rarest = [(-tests[mode].runs, mode) for mode, of_outcome in enumerate(said) if of_outcome]
+    likely = [(one.p, mode) for mode, one in enumerate(tests) if one.p is not None]
     likely = sorted((pair for pair in likely if pair[0] <= PLAUSIBLE), reverse=True)
     # What comes later wins.
     for _, mode in (*sorted(rarest), *likely):
@@ -351,8 +349,6 @@ def _choose_examples(
         first = np.sort(np.unique(tasks[part], return_index=True)[1])
         chosen += np.concatenate([part[first], np.delete(part, first)])[:EXAMPLES].tolist()
     return tuple(
-        ModeExample(
-            id=runs.id[at], name=runs.name[at], step=int(step[at]) if step[at] < LATE else None
-        )
-        for at in chosen[:EXAMPLES]
+        ModeExample(id=runs.id[i], name=runs.name[i], step=int(step[i]) if step[i] < LATE else None)
+        for i in chosen[:EXAMPLES]
     )

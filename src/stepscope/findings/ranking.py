@@ -278,23 +278,21 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
             whose = blamed.get((record.family, record.judge, record.repeat), "agent")
             rubric = answer.measure.removeprefix(JUDGE_PREFIX)
             who = record.judge or record.family
-            source = f"{rubric} of {who}"
+            by = f"{rubric} of {who}"
             if rubric == STEP_LABELS_NAME and answer.step is not None and answer.label == _ERROR:
                 cascade = (record.family, record.judge, record.repeat, answer.step) in cascades
                 kind: StoreKind = "judge_cascade" if cascade else "judge_error"
                 said = "an error that no later step addresses" if cascade else "an error"
                 said = f"{said}, says {who}: {answer.reason}"
-                yield StepEvidence(answer.step, kind, said, answer.cites, source)
+                yield StepEvidence(answer.step, kind, said, answer.cites, by)
             elif rubric == _CAUSE and whose == "agent":
                 for step in answer.cites[:1]:
                     said = f"the run broke here, says {who}: {answer.reason}"
-                    yield StepEvidence(step, "judge_cause", said, answer.cites, source)
+                    yield StepEvidence(step, "judge_cause", said, answer.cites, by)
             elif rubric.startswith(_AXES) and answer.label == INCORRECT:
                 for step in answer.cites if answer.step is None else (answer.step,):
                     said = f"{rubric.removeprefix(_AXES).replace('_', ' ')} at fault, says {who}: "
-                    yield StepEvidence(
-                        step, "judge_fault", said + answer.reason, answer.cites, source
-                    )
+                    yield StepEvidence(step, "judge_fault", said + answer.reason, answer.cites, by)
 
 
 def _find_cascades(records: Iterable[Record]) -> set[tuple[str, str, int, int]]:

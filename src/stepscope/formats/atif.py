@@ -330,9 +330,7 @@ def read_atif_runs(
     return (whole, *children)
 
 
-def draft_atif_run(
-    record: dict[str, Json], run: AtifRun, source: Source
-) -> tuple[Trajectory, Json]:
+def draft_atif_run(told: dict[str, Json], run: AtifRun, source: Source) -> tuple[Trajectory, Json]:
     """Return a run without its id, and what `extra.stepscope` keeps of it."""
     extra = dict(run.extra or {})
     kept = extra.pop(KEY, None)
@@ -343,9 +341,9 @@ def draft_atif_run(
     counts = {key.removeprefix("total_"): metrics[key] for key in metrics if key in _FINAL_METRICS}
     total = msgspec.convert(counts, _Metrics)
     for key, known in (("agent", _AGENT), ("final_metrics", _FINAL_METRICS)):
-        if more := fields.rest(record.get(key) or {}, known):
+        if more := fields.rest(told.get(key) or {}, known):
             extra[key] = more
-    extra.update(fields.rest(record, _RUN) or {})
+    extra.update(fields.rest(told, _RUN) or {})
     if run.session_id is not None and run.session_id != source.run_id:
         extra["session_id"] = run.session_id
     draft = Trajectory(
@@ -421,7 +419,7 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
         agent["tool_definitions"] = [
             {"type": "function", "function": fields.function_json(tool)} for tool in run.tools
         ]
-    record: dict[str, Json] = {
+    atif: dict[str, Json] = {
         "schema_version": SCHEMA,
         "session_id": run.source.run_id or run.id,
         "trajectory_id": run.source.run_id or run.id,
@@ -434,12 +432,12 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
     if isinstance(more, dict):
         metrics.update({key: more[key] for key in ("total_steps", "extra") if key in more})
     if metrics:
-        record["final_metrics"] = metrics
+        atif["final_metrics"] = metrics
     if extra:
-        record["extra"] = extra
+        atif["extra"] = extra
     # What reading the record back would get wrong of the run, its steps apart.
-    bare = {**record, "steps": []}
-    source = Source(format=NAME, format_version=SCHEMA, run_id=record["trajectory_id"])
+    bare = {**atif, "steps": []}
+    source = Source(format=NAME, format_version=SCHEMA, run_id=atif["trajectory_id"])
     back, _ = draft_atif_run(bare, msgspec.convert(bare, AtifRun), source)
     start, end = fields.time_bounds(run.steps)
     back = msgspec.structs.replace(back, start=start, end=end)
@@ -456,12 +454,10 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
         bare_steps = [msgspec.structs.replace(step, results=()) for step in gone]
         kept[_FOLDED] = msgspec.to_builtins(bare_steps)
     if kept:
-        record["extra"] = {**extra, KEY: kept}
+        atif["extra"] = {**extra, KEY: kept}
     if run.id in inside:
-        record["subagent_trajectories"] = [
-            write_atif_run(child, inside) for child in inside[run.id]
-        ]
-    return record
+        atif["subagent_trajectories"] = [write_atif_run(child, inside) for child in inside[run.id]]
+    return atif
 
 
 def _write_metrics(spent: Trajectory | Step) -> dict[str, Json]:
@@ -488,15 +484,13 @@ def _write_steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
                 coming.setdefault(to, []).append(_write_result(result, call_id, mark))
     written: list[Json] = []
     for step in run.steps:
-        staying = [
-            result for at, result in enumerate(step.results) if (step.index, at) not in moves
-        ]
-        if step.results and not (staying or step.parts or step.calls):
+        stays = [result for at, result in enumerate(step.results) if (step.index, at) not in moves]
+        if step.results and not (stays or step.parts or step.calls):
             gone.append(step)
             continue
         own = _call_ids(step) if step.actor == "agent" else []
         results = [
-            _write_result(r, r.call_id if r.call_id in own else None, {}) for r in staying
+            _write_result(r, r.call_id if r.call_id in own else None, {}) for r in stays
         ] + coming.get(step.index, [])
         written.append(_write_step(step, len(written), results))
     return written, gone
@@ -599,16 +593,14 @@ def _write_call(call: ToolCall, call_id: str) -> Json:
     return _with_residue(atif, extra, lambda: find_atif_residue(call, read_atif_call(atif)))
 
 
-def _write_result(result: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
-    extra = carry_extra(result.extra)
+def _write_result(came: ToolResult, call_id: str | None, mark: dict[str, Json]) -> Json:
+    more = carry_extra(came.extra)
     atif: dict[str, Json] = {} if call_id is None else {"source_call_id": call_id}
-    if result.parts:
-        atif["content"] = _write_content(result.parts)
-    if "subagent_trajectory_ref" in extra:
-        atif["subagent_trajectory_ref"] = extra.pop("subagent_trajectory_ref")
-    return _with_residue(
-        atif, extra, lambda: find_atif_residue(result, read_atif_result(atif)) | mark
-    )
+    if came.parts:
+        atif["content"] = _write_content(came.parts)
+    if "subagent_trajectory_ref" in more:
+        atif["subagent_trajectory_ref"] = more.pop("subagent_trajectory_ref")
+    return _with_residue(atif, more, lambda: find_atif_residue(came, read_atif_result(atif)) | mark)
 
 
 def _likeness(opening: Opening) -> float:

@@ -158,14 +158,12 @@ def _first_of_uuid(lines: list[ClaudeLine]) -> dict[str, int]:
     return first
 
 
-def graph_warnings(
-    lines: list[ClaudeLine], step_of_line: list[int], off_path: set[int]
-) -> list[Warn]:
+def graph_warnings(lines: list[ClaudeLine], steps: list[int], off_path: set[int]) -> list[Warn]:
     """Return a warning for every rewound line, missing parent and cycle."""
     at_uuid = _first_of_uuid(lines)
     warnings = []
     for at, line in enumerate(lines):
-        step = step_of_line[at]
+        step = steps[at]
         if at in off_path:
             warnings.append(Warn("rewound", "the user went back before this step", step))
         if line.speaks and line.parent is not None and line.parent not in at_uuid:
@@ -181,7 +179,7 @@ def graph_warnings(
             above = at_uuid.get(lines[above].parent or "")
         if above is not None and above in walked:
             reason = "its parents lead back to itself"
-            warnings.append(Warn("parent_cycle", reason, step_of_line[above]))
+            warnings.append(Warn("parent_cycle", reason, steps[above]))
         done |= walked
     return warnings
 

@@ -46,9 +46,7 @@ from stepscope.values import sum_known
 
 # Arguments that hold no objects and no number beyond 64 bits; others are the door's business.
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-_decode_flat = msgspec.json.Decoder(
-    dict[str, str | _Int64 | float | bool | list[str] | None]
-).decode
+_load_flat = msgspec.json.Decoder(dict[str, str | _Int64 | float | bool | list[str] | None]).decode
 
 
 def parse_call(
@@ -67,7 +65,7 @@ def parse_call(
     if type(arguments) is not str:
         return ToolCall(name, arguments, call_id, extra=extra)
     try:
-        flat = _decode_flat(arguments)
+        flat = _load_flat(arguments)
     except (msgspec.MsgspecError, UnicodeError):
         flat = None
     # Nearly every call is plain and short: as many colons as keys, so that none came twice.

@@ -275,9 +275,7 @@ class LangSmithRuns:
             members.setdefault(trace, []).append(run_id)
         for trace, ids in members.items():
             ids.sort(key=self._when)
-            spans = [
-                make_langsmith_span(own, trace, told[own], self._replaced.get(own)) for own in ids
-            ]
+            spans = [make_langsmith_span(x, trace, told[x], self._replaced.get(x)) for x in ids]
             yield extend_parents(spans), list(self._faults(ids))
 
     def _when(self, run_id: str) -> tuple[int, str]:
@@ -361,9 +359,7 @@ def split_subagents(
             group[0] = replace(group[0], parent_id=None)
         whole = {"extra": extra, "repairs": repairs} if parent is None else {}
         (run,) = read_group(group, **whole)
-        nodes = [
-            replace(node, parent=heads[node.id]) if node.id in heads else node for node in run.spans
-        ]
+        nodes = [replace(x, parent=heads[x.id]) if x.id in heads else x for x in run.spans]
         run = replace(
             run,
             # The example that a run was made for, where it was an experiment's.
@@ -377,10 +373,8 @@ def split_subagents(
         here = {node.id for node in run.spans}
         # What a model was given stands before what it said.
         last = {step.span: step.index for step in run.steps}
-        warnings = [
-            replace(warn, step=last.get(run_id)) for run_id, warn in faults if run_id in here
-        ]
-        yield replace(run, children=tuple(children), warnings=(*run.warnings, *warnings))
+        warned = [replace(warn, step=last.get(run_id)) for run_id, warn in faults if run_id in here]
+        yield replace(run, children=tuple(children), warnings=(*run.warnings, *warned))
 
 
 def _groups(spans: list[RawSpan]) -> tuple[list[list[RawSpan]], list[int | None]]:

@@ -116,9 +116,7 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
             beside.update(rest(value["data"], frozenset({"spans"})) or {})
         return MlflowTrace(info, _listed(spans), beside or None)
     if _named(value):
-        told = {
-            key: attributes.decode_object(value[key], limits) for key in value if key in _COLUMNS
-        }
+        told = {k: attributes.decode_object(value[k], limits) for k in value if k in _COLUMNS}
         spans = attributes.decode_object(value.get("spans"), limits)
         about = {key: held for key, held in told.items() if held is not None}
         beside = rest(value, _COLUMNS | {"spans"}) or {}

@@ -80,15 +80,13 @@ def worked_run() -> CanaryRun:
     return one
 
 
-def answer_differences(
-    expected: ExpectedAnswer, answers: Iterable[model.Answer]
-) -> tuple[str, ...]:
+def answer_differences(expected: ExpectedAnswer, said: Iterable[model.Answer]) -> tuple[str, ...]:
     """Return how answers of one rubric differ from what is known, in words; none where they hold.
 
     Answers that are Unmeasured differ in nothing: a judge that declines has not been wrong.
     """
     return tuple(
-        _difference_words(expected, [one for one in answers if isinstance(one, model.Verdict)])
+        _difference_words(expected, [one for one in said if isinstance(one, model.Verdict)])
     )
 
 
@@ -214,13 +212,11 @@ def quarantine_missed(
 
     The records keep their provenance, usage and cost; only their answers become Unmeasured.
     """
-    reasons: dict[tuple[str, str], str] = {}
+    said: dict[tuple[str, str], str] = {}
     for miss in misses:
-        reasons.setdefault(
-            (miss.judge, miss.rubric), f"{CANARY_MISSED}: {miss.canary}: {miss.what}"
-        )
+        said.setdefault((miss.judge, miss.rubric), f"{CANARY_MISSED}: {miss.canary}: {miss.what}")
     for record in records:
-        reason = reasons.get((_record_judge(record), record.rubric))
+        reason = said.get((_record_judge(record), record.rubric))
         answer = record.answer
         if reason is None or not isinstance(answer, model.Verdict):
             yield record

@@ -67,16 +67,14 @@ def parse_object(reply: Reply) -> dict[str, Json]:
         # Models that are only told the schema wrap what they write.
         text = wrapped[1]
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_int
-        )
+        held = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_int)
     except json.JSONDecodeError as e:
         raise unparsable_reply("not_json", f"{e.msg} at character {e.pos} of {len(text)}") from e
     except RecursionError as e:
         raise unparsable_reply("not_json", "containers inside each other without end") from e
-    if not isinstance(value, dict):
-        raise unparsable_reply("wrong_type", f"{_type_words(value)}, not an object")
-    return value
+    if not isinstance(held, dict):
+        raise unparsable_reply("wrong_type", f"{_type_words(held)}, not an object")
+    return held
 
 
 def _refuse_stop(reply: Reply) -> None:
@@ -178,11 +176,9 @@ class ReplyFields:
         return found
 
     def _wrong(self, name: str, wanted: str) -> InvalidReply:
-        found = self.value[name]
-        what = (
-            f"{name} of {self.where} is {_type_words(found)} ({display_value(found)}), not {wanted}"
-        )
-        return unparsable_reply("wrong_type", what)
+        told = self.value[name]
+        why = f"{name} of {self.where} is {_type_words(told)} ({display_value(told)}), not {wanted}"
+        return unparsable_reply("wrong_type", why)
 
 
 def _type_words(value: Json) -> str:

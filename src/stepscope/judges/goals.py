@@ -456,15 +456,13 @@ def _wrong_selector(goal: Goal, version: int, *, of_run: bool) -> str:
 
 
 def _meets(exchange: model.Exchange, subgoal: model.SubGoal) -> bool:
-    given = exchange.call.arguments
+    own = exchange.call.arguments
     if exchange.call.name != subgoal.tool:
         return False
     if not subgoal.arguments:
         return True
-    return isinstance(given, dict) and all(
-        name in given
-        and given[name] == value
-        and isinstance(given[name], bool) is (type(value) is bool)
+    return isinstance(own, dict) and all(
+        name in own and own[name] == value and isinstance(own[name], bool) is (type(value) is bool)
         for name, value in subgoal.arguments.items()
     )
 

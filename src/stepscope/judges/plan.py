@@ -399,9 +399,7 @@ def most_images(context_tokens: int) -> int:
 def _without_other_steps(block: TranscriptBlock) -> TranscriptBlock:
     """Return an exchange in which no label names a step."""
     pieces = (
-        one._replace(label=re.sub(r" at step \d+", "", one.label))
-        if one.answers is not None
-        else one
-        for one in block.pieces
+        x._replace(label=re.sub(r" at step \d+", "", x.label)) if x.answers is not None else x
+        for x in block.pieces
     )
     return block._replace(pieces=tuple(pieces))

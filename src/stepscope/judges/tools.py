@@ -202,10 +202,8 @@ class _StepTools:
                 continue
             found += 1
             if found <= _HITS:
-                around = (
-                    text[max(at - _GLIMPSE, 0) : at + len(wanted) + _GLIMPSE] if at >= 0 else ""
-                )
-                hits.append(f"{step.words}: {' '.join(around.split())}".rstrip(": "))
+                near = text[max(at - _GLIMPSE, 0) : at + len(wanted) + _GLIMPSE] if at >= 0 else ""
+                hits.append(f"{step.words}: {' '.join(near.split())}".rstrip(": "))
         more = [f"({found - _HITS} more steps)"] if found > _HITS else []
         return "\n".join(hits + more) or "no step holds that text"
 

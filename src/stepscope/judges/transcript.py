@@ -340,7 +340,7 @@ class Transcript:
         blocks = (self.task, *self.steps)
         if self._whole is None or self._whole[0] != fence:
             marked = [[fence.data(piece.text) for piece in block.pieces] for block in blocks]
-            self._whole = (fence, _join_blocks(blocks, fence, marked))
+            self._whole = (fence, _join(blocks, fence, marked))
         text = self._whole[1]
         if _bytes(text) <= room:
             return Window(0, len(self.steps), text, 0)
@@ -380,21 +380,19 @@ def _redact_visible(hidden: str, redactor: Redactor) -> str:
     return spell_controls(bare if bare == hidden else redactor.redact(bare))
 
 
-def make_transcript(
-    trajectory: Trajectory, *, redactor: Redactor, narration: Narration
-) -> Transcript:
+def make_transcript(run: Trajectory, *, redactor: Redactor, narration: Narration) -> Transcript:
     """Return the copy of a run that judges read; made once for each redactor and narration."""
     kept: dict[Narration, tuple[Redactor, Transcript]]
-    kept = trajectory.__dict__.setdefault("_judges_copy", {})
+    kept = run.__dict__.setdefault("_judges_copy", {})
     if narration not in kept or kept[narration][0] is not redactor:
         places: dict[int, tuple[int, int]] = {}
         seen: dict[int, int] = {}
-        for exchange in trajectory.exchanges:
+        for exchange in run.exchanges:
             place = seen.get(exchange.step, 0)
             seen[exchange.step] = place + 1
             if exchange.result is not None:
                 places[id(exchange.result)] = (exchange.step, place)
-        kept[narration] = (redactor, _TranscriptBuilder(redactor, narration, places).of(trajectory))
+        kept[narration] = (redactor, _TranscriptBuilder(redactor, narration, places).of(run))
     return kept[narration][1]
 
 
@@ -530,7 +528,7 @@ def fit_blocks(blocks: Sequence[TranscriptBlock], *, fence: Fence, room: int) ->
     """
     marked = [[fence.data(piece.text) for piece in block.pieces] for block in blocks]
     sizes = sorted(_bytes(text) for texts in marked for text in texts)
-    fixed = _bytes(_join_blocks(blocks, fence, [[""] * len(block.pieces) for block in blocks]))
+    fixed = _bytes(_join(blocks, fence, [[""] * len(block.pieces) for block in blocks]))
     cap = _longest_that_fits(sizes, room - fixed)
     while cap is not None:
         left_out = 0
@@ -542,7 +540,7 @@ def fit_blocks(blocks: Sequence[TranscriptBlock], *, fence: Fence, room: int) ->
                 line.append(kept)
                 left_out += lost
             shown.append(line)
-        whole = _join_blocks(blocks, fence, shown)
+        whole = _join(blocks, fence, shown)
         if _bytes(whole) <= room:
             steps = [block.at for block in blocks if block.at is not None]
             first, last = min(steps, default=0), max(steps, default=-1)
@@ -580,9 +578,7 @@ def _cut_text(text: str, marked: str, fence: Fence, cap: int) -> tuple[str, int]
     return "\n".join((fence.data(head), fence.left_out(lost), fence.data(tail))), lost
 
 
-def _join_blocks(
-    blocks: Sequence[TranscriptBlock], fence: Fence, shown: Sequence[Sequence[str]]
-) -> str:
+def _join(blocks: Sequence[TranscriptBlock], fence: Fence, shown: Sequence[Sequence[str]]) -> str:
     lines = [fence.opening()]
     for block, texts in zip(blocks, shown, strict=True):
         lines.append(fence.head(block.words))

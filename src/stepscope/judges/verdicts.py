@@ -199,17 +199,15 @@ class SchemaReplyReader:
             raise citations.evidence_error(f"{label} of step {step}{_UNQUOTED}")
         cites: tuple[int, ...] = (step,)
         if fields.value["addresses"] is not None:
-            addressed = fields.whole("addresses")
-            if addressed >= step or addressed not in self.witness.copy.acted:
+            said = fields.whole("addresses")
+            if said >= step or said not in self.witness.copy.acted:
                 raise citations.citation_error(
-                    f"step {step} addresses {addressed}, which is no earlier step of the agent"
+                    f"step {step} addresses {said}, which is no earlier step of the agent"
                 )
             if self.alone:
-                raise citations.citation_error(
-                    f"step {step} addresses {addressed}, which was not shown"
-                )
-            cites = (step, addressed)
-            why = f"addresses {addressed}: {why}"
+                raise citations.citation_error(f"step {step} addresses {said}, which was not shown")
+            cites = (step, said)
+            why = f"addresses {said}: {why}"
         return Verdict(self.measure, value=score, label=label, step=step, cites=cites, reason=why)
 
     def _read_presence(self, window: Window, reply: Reply) -> Part:

@@ -453,10 +453,8 @@ def _walk_recovery(n: int, m: int, rng: np.random.Generator) -> Floats:
 
 
 def _walk_healthy(n: int, m: int, rng: np.random.Generator) -> Floats:
-    rise = draw_uniform(rng, 0.0, 0.12, m) * _change(
-        np.ones((m, 1)), np.full((m, 1), n - 1), n, rng
-    )
-    return np.asarray(rise[:, -1:] - rise, np.float64)
+    up = draw_uniform(rng, 0.0, 0.12, m) * _change(np.ones((m, 1)), np.full((m, 1), n - 1), n, rng)
+    return np.asarray(up[:, -1:] - up, np.float64)
 
 
 WALK_SHAPES = {

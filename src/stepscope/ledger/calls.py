@@ -97,12 +97,10 @@ def may_be_paid(error: ModelError) -> bool:
 class LedgerCalls:
     """Calls of one worker, each paid once; at most `concurrency` of them in flight."""
 
-    def __init__(
-        self, clients: CallClients, session: LedgerSession, stopped: asyncio.Event
-    ) -> None:
+    def __init__(self, clients: CallClients, session: LedgerSession, halted: asyncio.Event) -> None:
         self.clients = clients
         self.session = session
-        self.stopped = stopped
+        self.stopped = halted
         self.window = asyncio.Semaphore(clients.concurrency * _AHEAD)
         self._slots = asyncio.Semaphore(clients.concurrency)
         self._most_warm = clients.concurrency * _AHEAD * 2
@@ -237,7 +235,5 @@ class LedgerModel:
         if self._calls.stopped.is_set():
             raise NotSent("stopped")
 
-    async def _give_up(self, reason: str) -> None:
-        await self._session.fail(
-            self._ask.key, reason, unknown=states.NO_ANSWER if self._open else ""
-        )
+    async def _give_up(self, why: str) -> None:
+        await self._session.fail(self._ask.key, why, unknown=states.NO_ANSWER if self._open else "")

@@ -261,10 +261,8 @@ def acknowledge_unknown(db: Connection, calls: Iterable[tuple[str, int]]) -> Non
 
 
 def _release_asks(db: Connection, owner: int, finder: str, why: str) -> None:
-    for key, state in db.execute(
-        "SELECT key, state FROM asks WHERE owner = ?", (owner,)
-    ).fetchall():
-        if state == "sent":
+    for key, was in db.execute("SELECT key, state FROM asks WHERE owner = ?", (owner,)).fetchall():
+        if was == "sent":
             _list_unknown(db, key, finder, why)
         settle_money(db, key, spent=0)
         db.execute("UPDATE asks SET state = 'planned', owner = NULL WHERE key = ?", (key,))

@@ -53,9 +53,7 @@ def measure_agents(
         return Unmeasured(
             "missing_input", "agent: no step of the trace names its agent", PER_AGENT_NAME
         )
-    return tuple(
-        AgentAnswers(name, tuple(_answers(trajectory, case, facts, name))) for name in names
-    )
+    return tuple(AgentAnswers(who, tuple(_answers(trajectory, case, facts, who))) for who in names)
 
 
 def _acts(step: Step) -> bool:
@@ -132,11 +130,9 @@ def _repeats(trajectory: Trajectory, facts: Facts | None, name: str, made: int) 
     yield _count("redundant_calls.count", [repeat for repeat, _ in again])
 
 
-def _errors(
-    trajectory: Trajectory, facts: Facts | None, made: Sequence[Exchange]
-) -> Iterator[Answer]:
+def _errors(run: Trajectory, facts: Facts | None, made: Sequence[Exchange]) -> Iterator[Answer]:
     places = {exchange.position for exchange in made}
-    failed = [exchange for exchange in failed_calls(trajectory) if exchange.position in places]
+    failed = [exchange for exchange in failed_calls(run) if exchange.position in places]
     if not failed and not has_known_status(made):
         reason = "no tool result says whether it is ok or an error"
         for measure in ("errors", "recovery", "recovery.recovered"):
@@ -147,20 +143,18 @@ def _errors(
         for measure in ("recovery", "recovery.recovered"):
             yield Unmeasured("not_applicable", "no tool call failed", measure)
         return
-    reactions = reactions_of(trajectory, facts)
+    reactions = reactions_of(run, facts)
     good = [x for x in failed if reactions[x.position].label == "recovered"]
     yield Verdict("recovery", len(good) / len(failed))
     yield _count("recovery.recovered", [exchange.answer_step for exchange in good])
 
 
-def _policy(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None, steps: set[int]
-) -> Answer:
+def _policy(run: Trajectory, case: Case | None, facts: Facts | None, steps: set[int]) -> Answer:
     rules = declared_rules(case, facts)
     if not rules:
         return Unmeasured("missing_input", "no policy is declared for this workflow", "policy")
-    found = [x.step for x in find_breaches(trajectory, rules, facts) if x.step in steps]
-    doubts = [x for x in find_doubts(trajectory, rules, facts) if x.step in steps]
+    found = [x.step for x in find_breaches(run, rules, facts) if x.step in steps]
+    doubts = [x for x in find_doubts(run, rules, facts) if x.step in steps]
     if doubts and not found:
         return Unmeasured("missing_input", doubts[0].reason, "policy")
     return msgspec.structs.replace(_count("policy", found), label=AT_LEAST if doubts else None)

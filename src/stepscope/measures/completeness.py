@@ -138,9 +138,7 @@ def needing(name: Input, run: Run) -> Run:
     return judged
 
 
-def _completeness(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _complete(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Whether task, policy, tool list, arguments and results of a run are in its trace.
 
     One aspect an input (`completeness.results`): recorded, not recorded, redacted or cut, with how
@@ -166,4 +164,4 @@ def _completeness(
 
 
 _LABELS = ("complete", "incomplete", RECORDED, "not_recorded", "redacted", "cut")
-COMPLETENESS = RuleMeasure(COMPLETENESS_NAME, "1", Scale(0.0, 0.0, _LABELS), (), _completeness)
+COMPLETENESS = RuleMeasure(COMPLETENESS_NAME, "1", Scale(0.0, 0.0, _LABELS), (), _complete)

@@ -115,9 +115,7 @@ def _stems(words: Sequence[str]) -> Words:
 
 
 # What is not to be done is the whole, by a pronoun or by no name: "don't add insurance" is a wish.
-_WHOLE = (
-    r"(?:it|that|this|these|those|them|things?|everything|anything|all|nothing|(?:the|my) whole)"
-)
+_ALL = r"(?:it|that|this|these|those|them|things?|everything|anything|all|nothing|(?:the|my) whole)"
 _MIND = r"(?:like|mind|know|see|find|need|have|forget|remember|understand|care|get|worry)\b"
 _TAKES_BACK = re.compile(
     r"(?i)^\W*(?:(?:actually|sorry|oh|h+m+|um+|well|but|please|ok(?:ay)?|and|yes|no|just|"
@@ -126,16 +124,16 @@ _TAKES_BACK = re.compile(
     r"(?:rather|better|maybe|perhaps|please) not)\b"
     r"|\b(?:chang(?:ed|ing) my mind|second thoughts?|never ?mind|not after all|sleep on|"
     r"(?:hold|put) (?:off|(?:\w+ ){1,3}on hold)|withdraw my|(?:call|calling) (?:\w+ ){1,3}off|"
-    rf"no longer (?:want|wish|agree)(?= (?:to|{_WHOLE})\b)|(?:do|change|submit|book) nothing|"
-    rf"(?:take|taking) (?:{_WHOLE}|my \w+) back|(?:take|taking) back (?:{_WHOLE}|my|what)|"
-    rf"(?:scratch|undo|drop|skip|forget|disregard|ignore) (?:about )?{_WHOLE}(?! (?:else|other))|"
+    rf"no longer (?:want|wish|agree)(?= (?:to|{_ALL})\b)|(?:do|change|submit|book) nothing|"
+    rf"(?:take|taking) (?:{_ALL}|my \w+) back|(?:take|taking) back (?:{_ALL}|my|what)|"
+    rf"(?:scratch|undo|drop|skip|forget|disregard|ignore) (?:about )?{_ALL}(?! (?:else|other))|"
     r"(?:forget|ignore|disregard|scratch) what i (?:just |have )?\w+(?! (?:about|on|of|regarding))|"
     r"(?:cancel|stop|withdraw|drop|disregard) (?:that|this|the|my) "
     r"(?:request|wish|instruction|confirmation|approval|consent|yes)|"
-    rf"(?:leave|keep|leaving|keeping) {_WHOLE}(?: just)?"
+    rf"(?:leave|keep|leaving|keeping) {_ALL}(?: just)?"
     r"(?= (?:alone|be|as|the way|how|un\w+)\b|\W*$)|nothing (?:should|must|is to|shall))\b"
     rf"|\b(?:do|would|should|must|please|rather|better|to|i['\u2019]d)(?:n['\u2019]t| not| never)"
-    rf"(?: (?!{_MIND})\w+){{1,4}}? (?:{_WHOLE}(?! else)|(?:the|any) changes?|yet)\b"
+    rf"(?: (?!{_MIND})\w+){{1,4}}? (?:{_ALL}(?! else)|(?:the|any) changes?|yet)\b"
     r"|(?:\bnot|\bnever|n['\u2019]t)(?: (?:want|wish|like)(?: (?:you|me))?(?: to)?)? "
     r"(?:(?:go (?:ahead|through)|proceed|submit|process|continue|yet)\b|\W*$)"
     r"|\bdon['\u2019]t\W*$"
@@ -258,9 +256,7 @@ def lacks_consent(trajectory: Trajectory, at: int) -> str | None:
                 why = f"nothing was asked before the user's message at {said}"
             elif back == latest or is_proposed(call, proposals):
                 return _changed_since(made, at, said)
-        elif any(
-            proposes(text) or ("?" in text and is_proposed(call, [text])) for text in proposals
-        ):
+        elif any(proposes(x) or ("?" in x and is_proposed(call, [x])) for x in proposals):
             # The user answered another proposal, or this one and not by yes.
             return why
     return why

@@ -80,7 +80,7 @@ def mine_preconditions(
         for at, use in enumerate(run):
             if effect(use.tool) != "write":
                 continue
-            earlier = _needs_before(run[:at], use)
+            earlier = _needs(run[:at], use)
             # Every call of the tool must keep what counts as kept.
             before[use.tool] = before[use.tool] & earlier if use.tool in before else earlier
         support.update(before.keys())
@@ -98,9 +98,7 @@ def mine_preconditions(
     )
 
 
-def _needs_before(
-    earlier: Sequence[SuccessfulCall], use: SuccessfulCall
-) -> set[tuple[str, str | None]]:
+def _needs(earlier: Sequence[SuccessfulCall], use: SuccessfulCall) -> set[tuple[str, str | None]]:
     found: set[tuple[str, str | None]] = set()
     for other in earlier:
         if other.answered < use.step and other.tool != use.tool:

@@ -30,9 +30,7 @@ _NO_LABELS = (
 )
 
 
-def _step_labels(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _labels(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain.
 
     REDUNDANT: every call of the step repeats one whose answer still holds (`redundant_calls`).
@@ -58,7 +56,7 @@ def _step_labels(
     if not errors and not again:
         why = f"0 ERROR, 0 REDUNDANT, {len(acted)} uncertain"
         return (Verdict(STEP_LABELS_NAME, 0.0, reason=why), *_NO_LABELS, where)
-    redundant = {
+    twice = {
         step: sources
         for step, sources in again.items()
         if step not in errors and len(sources) == len(trajectory.steps[step].calls)
@@ -67,17 +65,15 @@ def _step_labels(
         **{step: (ERROR, (step,), reason) for step, reason in errors.items()},
         **{
             step: (REDUNDANT, (*sorted(set(sources)), step), f"repeats {min(sources)}")
-            for step, sources in redundant.items()
+            for step, sources in twice.items()
         },
     }
     left = len(acted) - len(labelled)
-    why = f"{len(errors)} ERROR, {len(redundant)} REDUNDANT, {left} uncertain"
+    why = f"{len(errors)} ERROR, {len(twice)} REDUNDANT, {left} uncertain"
     return (
         Verdict(STEP_LABELS_NAME, float(len(labelled)), cites=tuple(sorted(labelled)), reason=why),
         Verdict(f"{STEP_LABELS_NAME}.errors", float(len(errors)), cites=tuple(sorted(errors))),
-        Verdict(
-            f"{STEP_LABELS_NAME}.redundant", float(len(redundant)), cites=tuple(sorted(redundant))
-        ),
+        Verdict(f"{STEP_LABELS_NAME}.redundant", float(len(twice)), cites=tuple(sorted(twice))),
         where,
         *(
             Verdict(STEP_LABELS_NAME, label=label, step=step, cites=cites, reason=reason)
@@ -86,6 +82,4 @@ def _step_labels(
     )
 
 
-STEP_LABELS = RuleMeasure(
-    STEP_LABELS_NAME, "4", Scale(0.0, inf, LABELS), ("effects",), _step_labels
-)
+STEP_LABELS = RuleMeasure(STEP_LABELS_NAME, "4", Scale(0.0, inf, LABELS), ("effects",), _labels)

@@ -69,11 +69,7 @@ def log_factors(trajectory: model.Trajectory, found: Iterable[Suspicion]) -> lis
 
     What is `found` is in the order of the run; a step that is not the agent's counts nowhere.
     """
-    odds = {
-        step.index: BY_KIND.get(step.kind, 1.0)
-        for step in trajectory.steps
-        if step.actor == "agent"
-    }
+    odds = {x.index: BY_KIND.get(x.kind, 1.0) for x in trajectory.steps if x.actor == "agent"}
     seen: set[tuple[Kind, int]] = set()
     kinds: set[Kind] = set()
     for suspicion in found:
@@ -401,19 +397,17 @@ def find_evidence(
     return found
 
 
-def rank_by_table(trajectory: model.Trajectory, found: Sequence[Suspicion]) -> list[model.Verdict]:
+def rank_by_table(run: model.Trajectory, found: Sequence[Suspicion]) -> list[model.Verdict]:
     """Return one answer for each step of the agent, the likeliest first.
 
     Its value is the log of the step's share among the agent's steps.
     """
-    own = features.agent_steps(trajectory)
-    weights = read_table().weights[features.family_of(trajectory)]
-    factors = log_factors(trajectory, found)
+    own = features.agent_steps(run)
+    weights = read_table().weights[features.family_of(run)]
+    factors = log_factors(run, found)
     # Runs with calls have weights for places only.
     places_only = not any(weights[len(features.PLACE_NAMES) : -1])
-    rows = (
-        features.place_features(trajectory) if places_only else features.step_features(trajectory)
-    )
+    rows = features.place_features(run) if places_only else features.step_features(run)
     scores = [
         sum(map(mul, weights, row)) + weights[-1] * factor
         for row, factor in zip(rows, factors, strict=True)

@@ -267,9 +267,7 @@ _UNKNOWN_ENDING = (
 _WELL = (Verdict("termination", label="stopped_well"),)
 
 
-def _termination(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _ending(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Whether the run stopped at the right time, measured against its case.
 
     `limit`: it did not stop by itself; the trace says so, or it ends on a tool result that the
@@ -315,15 +313,13 @@ def _judge_late_writes(
     ]
     if not late:
         return _WELL
-    since = (
-        f"everything was done at {made[done].step}" if done >= 0 else "nothing was to be written"
-    )
+    when = f"everything was done at {made[done].step}" if done >= 0 else "nothing was to be written"
     return (
         Verdict(
             "termination",
             label="too_late",
             cites=tuple(write.step for write in late),
-            reason=f"{since}, yet it wrote {', '.join(write.call.name for write in late)}",
+            reason=f"{when}, yet it wrote {', '.join(write.call.name for write in late)}",
         ),
     )
 
@@ -342,4 +338,4 @@ def _outside_stop(trajectory: Trajectory) -> str | None:
     return f"ends on the result of {last.call.name}, which the agent never answered"
 
 
-TERMINATION = RuleMeasure("termination", "2", Scale(0.0, 0.0, ENDINGS), ("effects",), _termination)
+TERMINATION = RuleMeasure("termination", "2", Scale(0.0, 0.0, ENDINGS), ("effects",), _ending)

@@ -135,12 +135,10 @@ def tool_called(trajectory: Trajectory, name: str) -> ToolDef | None:
 
 
 def _defaults(tool: ToolDef | None) -> dict[str, Json]:
-    properties = (tool.schema or {}).get("properties") if tool is not None else None
-    if not isinstance(properties, dict):
+    declared = (tool.schema or {}).get("properties") if tool is not None else None
+    if not isinstance(declared, dict):
         return {}
-    return {
-        k: v["default"] for k, v in properties.items() if isinstance(v, dict) and "default" in v
-    }
+    return {k: v["default"] for k, v in declared.items() if isinstance(v, dict) and "default" in v}
 
 
 def _record_fits(made: Mapping[str, Json], wanted: Mapping[str, Json]) -> bool:
@@ -344,14 +342,12 @@ def largest_matching(candidates: Candidates) -> list[int | None]:
     return pairs
 
 
-def _augment(
-    start: int, candidates: Candidates, owner: dict[int, int], pairs: list[int | None]
-) -> None:
+def _augment(start: int, fits: Candidates, owner: dict[int, int], pairs: list[int | None]) -> None:
     """Free a right item for `start` along an alternating path, where there is one."""
     reached_from: dict[int, int] = {}
     queue = [start]
     for left in queue:
-        for right in candidates[left]:
+        for right in fits[left]:
             if right in reached_from:
                 continue
             reached_from[right] = left
@@ -489,9 +485,7 @@ def _check(mode: str, rules: Sequence[str | Sequence[str]], tolerance: float) ->
         raise UsageError(f"tolerance is {tolerance!r}; expected 0 or more")
 
 
-def _fits(
-    call: ToolCall, wanted: dict[str, Json], rule: str | Sequence[str], tolerance: float
-) -> bool:
+def _fits(call: ToolCall, goal: dict[str, Json], rule: str | Sequence[str], within: float) -> bool:
     if rule == "ignore":
         return True
     made = call.arguments
@@ -500,13 +494,13 @@ def _fits(
     if not isinstance(made, dict):
         return False
     if rule == "exact":
-        return equal_json(made, wanted, tolerance)
+        return equal_json(made, goal, within)
     if rule == "superset":
-        return contains_json(made, wanted, tolerance)
+        return contains_json(made, goal, within)
     if rule == "subset":
-        return contains_json(wanted, made, tolerance)
+        return contains_json(goal, made, within)
     return all(
-        (key in made) == (key in wanted) and equal_json(made.get(key), wanted.get(key), tolerance)
+        (key in made) == (key in goal) and equal_json(made.get(key), goal.get(key), within)
         for key in rule
     )
 

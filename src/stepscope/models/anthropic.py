@@ -64,11 +64,9 @@ def open_anthropic(endpoint: Endpoint) -> Model:
     return SdkModel(endpoint, MESSAGES, client, *errors)
 
 
-def message_parameters(
-    endpoint: Endpoint, request: Request, structure: Structure
-) -> dict[str, Json]:
+def message_parameters(endpoint: Endpoint, request: Request, schema: Structure) -> dict[str, Json]:
     """Return what is sent: the first message as system, what is shared with cache marks."""
-    system, *turns = chat_messages(request, structure)
+    system, *turns = chat_messages(request, schema)
     asked: dict[str, Json] = {
         **request.extra,
         "model": endpoint.model,
@@ -80,11 +78,11 @@ def message_parameters(
         asked["service_tier"] = "standard_only"  # the one whose price is known
     if request.temperature is not None:
         asked["temperature"] = request.temperature
-    if structure == "json_schema":
+    if schema == "json_schema":
         more = request.extra.get("output_config")
         form = {"type": "json_schema", "schema": request.schema}
         asked["output_config"] = {**(more if isinstance(more, dict) else {}), "format": form}
-    elif structure == "forced_tool":
+    elif schema == "forced_tool":
         asked["tools"] = [{"name": request.schema_name, "input_schema": request.schema}]
         asked["tool_choice"] = {"type": "tool", "name": request.schema_name}
     return asked

@@ -80,9 +80,7 @@ class Journal(Database):
         """Return the receiver's time in seconds."""
         return time.monotonic() - self._began
 
-    def keep(
-        self, batches: Sequence[Sequence[ReceivedSpan]], limits: Limits
-    ) -> list[tuple[int, str]]:
+    def keep(self, lots: Sequence[Sequence[ReceivedSpan]], limits: Limits) -> list[tuple[int, str]]:
         """Put batches into the journal in one transaction; all are on disk at the end.
 
         Returns how many spans of each batch were refused over the limits of a trace, and the last
@@ -93,7 +91,7 @@ class Journal(Database):
         """
         with transaction(self._db, self.path):
             held: dict[str, _TraceRow] = {}
-            taken = [self._batch(batch, held, limits) for batch in batches]
+            taken = [self._batch(batch, held, limits) for batch in lots]
             now = self.now()
             self._db.executemany(
                 "INSERT OR REPLACE INTO traces (trace, state, rooted, spans, bytes, again, refused,"

@@ -182,9 +182,7 @@ MEMORY_BYTES = 48 * MIB
 _POLITE_BYTES = MAX_BODY
 _POLITE_SECONDS = 5.0
 _GZIP = 16 + zlib.MAX_WBITS
-_BODY_TOO_LARGE = ReceiverRefusal(
-    413, f"a body of more than {MAX_BODY // MIB} MiB; send less at once"
-)
+_TOO_LARGE = ReceiverRefusal(413, f"a body of more than {MAX_BODY // MIB} MiB; send less at once")
 _SENDER_GONE = ReceiverRefusal(400, "the sender went away in the middle of the body")
 _MEMORY_FULL = ReceiverRefusal(503, "too much is coming in at once; send it again", 1)
 
@@ -288,7 +286,7 @@ class BodyReader:
 
     def _hold(self, part: bytes) -> ReceiverRefusal | None:
         if self._size + len(part) > self._most:
-            return _BODY_TOO_LARGE
+            return _TOO_LARGE
         if not self._room.take(len(part)):
             return _MEMORY_FULL
         self._size += len(part)

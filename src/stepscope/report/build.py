@@ -121,19 +121,17 @@ def split_step_agents(rows: Rows, table: tables.RunTable) -> tables.RunTable:
     )
 
 
-def _column(
-    measure: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()
-) -> AnswerColumn:
+def _column(name: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()) -> AnswerColumn:
     value, state = np.full(len(found), np.nan), np.full(len(found), NO_RECORD, np.int8)
     for at, one in enumerate(found):
-        answer = next((answer for answer in one.answers if answer.measure == measure), None)
+        answer = next((answer for answer in one.answers if answer.measure == name), None)
         if isinstance(answer, Unmeasured):
             state[at] = cell_state(answer.kind)
         elif answer is not None:
             state[at] = ANSWERED
             value[at] = np.nan if answer.value is None else answer.value
     label = text_array([None] * len(found))
-    return AnswerColumn(measure=measure, value=value, label=label, state=state, versions=versions)
+    return AnswerColumn(measure=name, value=value, label=label, state=state, versions=versions)
 
 
 # Labels of a measure of the user that have a figure each.
@@ -254,8 +252,8 @@ def build_report(
     """Return the report over the runs chosen; raises as `read_chosen_runs` does."""
     if table is None:
         table = read_chosen_runs(rows, where=where, since=since, by=by)
-    chosen = combine_filters(where, since)
-    judged = read_judge_answers(rows, table.runs, chosen, version=rubric_version)
+    only = combine_filters(where, since)
+    judged = read_judge_answers(rows, table.runs, only, version=rubric_version)
     weighed = replace(table, judged=weigh_judged(judged, len(table)))
     found = choose(rows, weighed, look_first, judged) if isinstance(rows, Store) else ()
     opened = tuple(words.mark_same_faults(found))
@@ -278,10 +276,8 @@ def build_report(
         profiles[at] = msgspec.structs.replace(one, figures=kept, notes=notes, trials=None)
     unranked = NO_RIVALS if within else None if parts[1:] else ALONE
     # Judges of runs know nothing of step agents.
-    groups = [whole] if within else profiles
-    panels = build_panels(
-        rows, table, groups, judged, where=chosen, version=rubric_version, seed=seed
-    )
+    sets = [whole] if within else profiles
+    panels = build_panels(rows, table, sets, judged, where=only, version=rubric_version, seed=seed)
     report = types.Report(
         whole=whole,
         profiles=tuple(profiles),
@@ -469,7 +465,7 @@ def has_effect(run: Trajectory, fault: Verdict, facts: Facts | None) -> bool | N
     made = [x for x in run.agent_exchanges if at in (x.step, x.result_step)]
     calls = [x for x in made if x.call.name in fault.reason]
     if calls or (made and fault.measure not in (_TOLD, _ENDING)):
-        effects = {_has_changed(run, x, fault, facts) for x in calls or made}
+        effects = {_changed(run, x, fault, facts) for x in calls or made}
         return True if True in effects else None if None in effects else False
     if not 0 <= at < len(run.steps) or run.steps[at].actor != "agent" or not run.steps[at].text:
         return None
@@ -482,9 +478,7 @@ def has_effect(run: Trajectory, fault: Verdict, facts: Facts | None) -> bool | N
     return not (_is_corrected(fault, later) or _is_done_later(run, fault, facts))
 
 
-def _has_changed(
-    run: Trajectory, call: Exchange, fault: Verdict, facts: Facts | None
-) -> bool | None:
+def _changed(run: Trajectory, call: Exchange, fault: Verdict, facts: Facts | None) -> bool | None:
     effect = effect_of(call.call.name, facts)
     if call.failed or (effect == "read" and fault.measure != "policy"):
         return False
@@ -590,15 +584,13 @@ def list_runs(
         for name in ("subgoals", "policy", OTHER_WRITES)
     )
     axes = [((proved[places] > 0) & ran[places]).tolist() for proved, ran in table.faults.values()]
-    reasons = map(cache(_describe_path), shares, broken, writes, *axes)
+    reasons = map(cache(_say_path), shares, broken, writes, *axes)
     ids, names, keys = (getattr(table.runs, x)[places].tolist() for x in ("id", "name", "key"))
     sure = repeat(True) if effects is None else map(effects.__contains__, keys)
     return tuple(map(types.RunLine, ids, names, reasons, sure))
 
 
-def _describe_path(
-    share: float | None, broken: float | None, writes: float | None, *axes: bool
-) -> str:
+def _say_path(share: float | None, broken: float | None, writes: float | None, *axes: bool) -> str:
     """Return what the path of a run shows; what was not measured is not said."""
     said = []
     if share is not None:
@@ -664,7 +656,7 @@ def find_rank_flips(
     chosen = [table.matches(group.group) for group in groups]
     by_rules = [key for key in (*MORE_IS_BETTER, *FEWER_IS_BETTER) if key in words.COMPARED]
     figures = {
-        key: list(_read_runs(table, words.COMPARED[key], chosen))
+        key: list(_runs(table, words.COMPARED[key], chosen))
         for key in by_rules
         if key not in words.AXES or table.scored(key)
     }
@@ -674,7 +666,7 @@ def find_rank_flips(
             figures[words.JUDGED + aspect.rubric] = list(_read_judged(aspect, chosen))
     return stats.rank_flips(
         [words.name_group(group) for group in groups],
-        list(_read_runs(table, "outcome", chosen)),
+        list(_runs(table, "outcome", chosen)),
         figures,
         fewer_is_better=FEWER_IS_BETTER,
         units=words.RATES,
@@ -682,9 +674,7 @@ def find_rank_flips(
     )
 
 
-def _read_runs(
-    table: tables.RunTable, measure: str, groups: Sequence[Bools]
-) -> Iterator[FigureRuns]:
+def _runs(table: tables.RunTable, measure: str, groups: Sequence[Bools]) -> Iterator[FigureRuns]:
     """Yield what a measure says of the runs of each group."""
     values, valued = tables.read_values(table, measure)
     for group in groups:

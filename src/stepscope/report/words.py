@@ -304,13 +304,11 @@ def name_figure(key: str) -> str:
     return "  " + key.removeprefix("outcome.") if "^" in key else LABELS.get(key, key)
 
 
-def describe_effect(effect: Figure) -> str:
+def describe_effect(shift: Figure) -> str:
     """Return a difference with its interval, or why there is none."""
-    if isinstance(effect, values.Unmeasured):
-        return f"{effect.kind}: {effect.reason}"
-    return (
-        f"{values.format_difference(effect.value, effect.unit)}, {values.format_interval(effect)}"
-    )
+    if isinstance(shift, values.Unmeasured):
+        return f"{shift.kind}: {shift.reason}"
+    return f"{values.format_difference(shift.value, shift.unit)}, {values.format_interval(shift)}"
 
 
 def format_worst_case(figure: Figure) -> str:

@@ -321,12 +321,10 @@ class Closeable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: object, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, tb: TracebackType | None) -> None:
         with ExitStack() as at_the_end:
             at_the_end.callback(self.close)
-            self.explain(kind, error, trace)
+            self.explain(kind, error, tb)
 
 
 class Database(Closeable):
@@ -452,12 +450,10 @@ def _version(db: Connection, path: str, schema: Schema) -> int | None:
     return None
 
 
-def _step(
-    db: Connection, path: str, schema: Schema, to: int, sql: str, expected: int | None
-) -> None:
+def _step(db: Connection, path: str, schema: Schema, to: int, sql: str, wanted: int | None) -> None:
     with transaction(db, path):
         # Another process may have done it while this one waited for the lock.
-        if _version(db, path, schema) != expected:
+        if _version(db, path, schema) != wanted:
             return
         for statement in split_statements(sql):
             db.execute(statement)

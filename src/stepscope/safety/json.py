@@ -146,9 +146,7 @@ class Repair(NamedTuple):
 
 def list_repairs(counted: Mapping[str, int]) -> tuple[Repair, ...]:
     """Return one repair for each code that was counted, by code."""
-    return tuple(
-        Repair(code, _REASONS[code].format(n=n)) for code, n in sorted(counted.items()) if n
-    )
+    return tuple(Repair(key, _REASONS[key].format(n=n)) for key, n in sorted(counted.items()) if n)
 
 
 def refuse_depth(raw: bytes, limits: Limits) -> None:

@@ -172,7 +172,7 @@ def run_command(
             extra_groups=[] if root else None,
         )  # fmt: skip
         try:
-            return _read_output(child, bounds, start)
+            return _read(child, bounds, start)
         finally:
             _end_command(child)
 
@@ -218,9 +218,7 @@ def _command_line(
     ]
 
 
-def _read_output(
-    child: subprocess.Popen[bytes], bounds: SandboxLimits, start: float
-) -> FinishedCommand:
+def _read(child: subprocess.Popen[bytes], bounds: SandboxLimits, start: float) -> FinishedCommand:
     """Read both streams to their ends, or to the first bound."""
     assert child.stdout is not None
     assert child.stderr is not None

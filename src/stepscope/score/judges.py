@@ -171,11 +171,9 @@ class LoopThread:
                 plan, self._clients, keep=keep_sound, progress=self._progress, stop=self._stop
             )
 
-    async def _run(
-        self, judgements: Iterable[Judgement], keep: asking.Keep
-    ) -> asking.JudgingStatistics:
+    async def _run(self, asks: Iterable[Judgement], keep: asking.Keep) -> asking.JudgingStatistics:
         return await asking.run_judgements(
-            judgements, self._clients, keep=keep, progress=self._progress, stop=self._stop
+            asks, self._clients, keep=keep, progress=self._progress, stop=self._stop
         )
 
     def stop(self) -> bool:
@@ -581,16 +579,14 @@ def dry_run(
 ) -> DryRun:
     """Return what judging would ask and cost; sends nothing, keeps nothing."""
     with plan.open_files():
-        rows = _estimate_rows(plan, prices, ledger)
+        rows = _estimates(plan, prices, ledger)
     return DryRun(
         rows=rows, runs=plan.runs, purged=plan.purged,
         unasked=dict(sorted(plan.unasked.items())), budget_usd=budget_usd,
     )  # fmt: skip
 
 
-def _estimate_rows(
-    plan: JudgePlan, prices: Pricing, ledger: Ledger | None
-) -> tuple[CostEstimate, ...]:
+def _estimates(plan: JudgePlan, prices: Pricing, ledger: Ledger | None) -> tuple[CostEstimate, ...]:
     rows: dict[tuple[str, str], CostEstimate] = {
         (judge.name, rubric.name): CostEstimate(judge=judge.name, rubric=rubric.name)
         for judge in plan.judges

@@ -183,7 +183,7 @@ def _off_scale(scale: Scale, answer: Verdict) -> str:
     # Structs made in Python are not type-checked: a plugin may put anything here.
     value: object = answer.value
     label: object = answer.label
-    confidence: object = answer.confidence
+    sure: object = answer.confidence
     if value is not None:
         if not isinstance(value, (float, int)) or isinstance(value, bool) or not isfinite(value):
             return f"value {value!r} is no finite number"
@@ -196,10 +196,8 @@ def _off_scale(scale: Scale, answer: Verdict) -> str:
             return f"label {label!r} is no text"
         if scale.labels and label not in scale.labels:
             return f"label {label!r} is not among the declared {', '.join(scale.labels)}"
-    if confidence is not None and not (
-        isinstance(confidence, (float, int)) and 0 <= confidence <= 1
-    ):
-        return f"confidence {confidence!r} is no share"
+    if sure is not None and not (isinstance(sure, (float, int)) and 0 <= sure <= 1):
+        return f"confidence {sure!r} is no share"
     return ""
 
 

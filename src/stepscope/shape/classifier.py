@@ -73,9 +73,7 @@ HALVINGS = 32
 DEEPEST = 2.0
 
 
-def depth_span(
-    found: Sequence[TemplateEvidence], weights: Sequence[Floats]
-) -> types.CredibleInterval:
+def depth_span(found: Sequence[TemplateEvidence], odds: Sequence[Floats]) -> types.CredibleInterval:
     """Return the mean depth with 90 % limits, given that the run fell.
 
     Evidence and weights, (K,) each, the posterior of the templates, are those of each noise.
@@ -83,7 +81,7 @@ def depth_span(
     from scipy.special import log_ndtr
 
     broken = found[0].lens.bank.shape != types.HEALTHY
-    weight = np.concatenate([w[broken] for w in weights])
+    weight = np.concatenate([w[broken] for w in odds])
     centre = np.concatenate([each.depth[broken] for each in found])
     root = np.sqrt(np.concatenate([each.lens.precision[broken] for each in found]))
     least = np.concatenate([each.lens.least[broken] for each in found])
@@ -480,7 +478,7 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
     found = inputs.find_absences(values, observed, noise)
     reasons = np.where(found.any(1), found.argmax(1) + 1, 0).astype(np.int8)
     jobs: list[tuple[Ints, Bools, Floats | None]] = []
-    for rows, seen in _group_by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
+    for rows, seen in _by_pattern(observed, noise, np.flatnonzero(reasons == 0)):
         own = None if noise is None else noise[rows[0]]
         if len(np.unique(parts_of_run(len(seen))[seen])) < SHORTEST:
             reasons[rows] = inputs.ABSENCES.index(inputs.TOO_CLOSE) + 1
@@ -494,7 +492,7 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     with ThreadPoolExecutor(cores) as threads:
         parts = list(threads.map(done, jobs)) if len(jobs) > 1 else [done(job) for job in jobs]
-    return _join_blocks(parts, reasons)
+    return _join(parts, reasons)
 
 
 def classify_ragged(
@@ -526,12 +524,10 @@ def classify_ragged(
         part = _classify_table(flat[at], None if noise is None else noise[at], what)
         reasons[mine] = part.reasons
         parts.append(replace(part, rows=mine[part.rows]))
-    return _join_blocks(parts, reasons)
+    return _join(parts, reasons)
 
 
-def _group_by_pattern(
-    observed: Bools, noise: Floats | None, rows: Ints
-) -> Iterator[tuple[Ints, Bools]]:
+def _by_pattern(observed: Bools, noise: Floats | None, rows: Ints) -> Iterator[tuple[Ints, Bools]]:
     """Yield rows with the same steps observed and the same noise, and which steps these are."""
     if not len(rows):
         return
@@ -551,9 +547,7 @@ def _group_by_pattern(
         yield rows[members], seen[at]
 
 
-def _join_blocks(
-    parts: Sequence[types.ShapeBatch], reasons: npt.NDArray[np.int8]
-) -> types.ShapeBatch:
+def _join(parts: Sequence[types.ShapeBatch], reasons: npt.NDArray[np.int8]) -> types.ShapeBatch:
     """Return parts put together in the order of their runs."""
     if not parts:  # the columns of one run, without it
         one, seen = np.full((1, SHORTEST), 0.5), np.ones(SHORTEST, np.bool_)
@@ -561,12 +555,8 @@ def _join_blocks(
         some = classify_block(one, seen, None, what, np.zeros(1, np.int64))
         parts = [replace(some, **{name: getattr(some, name)[:0] for name in _COLUMNS})]
     order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])[order] for name in _COLUMNS
-    }
+    columns = {x: np.concatenate([getattr(part, x) for part in parts])[order] for x in _COLUMNS}
     return types.ShapeBatch(reasons=reasons, absences=inputs.ABSENCES, **columns)
 
 
-_COLUMNS = [
-    field.name for field in fields(types.ShapeBatch) if field.name not in {"reasons", "absences"}
-]
+_COLUMNS = [x.name for x in fields(types.ShapeBatch) if x.name not in {"reasons", "absences"}]

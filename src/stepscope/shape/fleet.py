@@ -482,9 +482,7 @@ def compare_fleets(
     for side in zip(both, numbers, frames, strict=True):
         if (absent := _find_fleet_absence(*side)) is not None:
             return absent
-    fits = [
-        _fit_draws(*side, level, rng=rng, draws=KEPT) for side in zip(both, numbers, strict=True)
-    ]
+    fits = [_fit_draws(*one, level, rng=rng, draws=KEPT) for one in zip(both, numbers, strict=True)]
     shares = [
         _estimates(*fit, np.abs(shift), cluster=cluster, frame=frame)
         for fit, shift, cluster, frame in zip(fits, shifts, numbers, frames, strict=True)

@@ -162,17 +162,15 @@ def as_sigma(sigma: float | Sequence[float] | Floats, shape: tuple[int, ...]) ->
         ) from e
 
 
-def find_absence_of_shape(
-    scores: Floats, observed: Bools, sigma: Floats | None
-) -> Unmeasured | None:
+def find_absence_of_shape(scores: Floats, seen: Bools, sigma: Floats | None) -> Unmeasured | None:
     """Return why one run has no shape, or None where it may have one; all arrays (n,)."""
     rows = None if sigma is None else sigma[None]
-    found = np.flatnonzero(find_absences(scores[None], observed[None], rows)[0])
+    found = np.flatnonzero(find_absences(scores[None], seen[None], rows)[0])
     if not len(found):
         return None
     reason = ABSENCES[found[0]]
     if reason is OFF_SCALE:
-        step = int(np.flatnonzero(observed & ~_on_scale(scores))[0])
+        step = int(np.flatnonzero(seen & ~_on_scale(scores))[0])
         return Unmeasured(reason.kind, f"{reason.reason}; step {step} has {scores[step]:g}")
     return reason
 

@@ -239,7 +239,7 @@ def compare_paired(
         n = len(differences)
         sd = _spread(differences, bounded=bounded)
         return Comparison(
-            effect=_paired_effect(differences, replace(frame, n_tasks=n), bounded=bounded),
+            effect=_paired(differences, replace(frame, n_tasks=n), bounded=bounded),
             p=p, method=method, n=n, only_first=only[0], only_second=only[1],
             detectable=detectable(n, sd, level=level) if sd else None,
             needed=runs_needed(FIVE_POINTS, sd, level=level) if sd and unit == "share" else None,
@@ -261,9 +261,7 @@ def _paired_p(
     return permutation.shuffled_p(trials, rng=rng, draws=draws, tail=tail, alpha=alpha)
 
 
-def _paired_effect(
-    differences: Floats, frame: EstimateFrame, *, bounded: bool
-) -> Estimate | Unmeasured:
+def _paired(differences: Floats, frame: EstimateFrame, *, bounded: bool) -> Estimate | Unmeasured:
     """Interval of the mean difference over cases."""
     cases = len(differences)
     why = "one case in common" if cases < 2 else ""
@@ -421,17 +419,15 @@ def compare_unpaired(
         limits = intervals.newcombe_limits if bounded else intervals.welch_limits
         value, low, high = (float(x) for x in limits(*fleets, level))
         p, method = _unpaired_p(*fleets, rng=rng, draws=draws)
-    effect: Estimate | Unmeasured
+    shift: Estimate | Unmeasured
     if low == high:
         why = "no value differs from another within a group"
-        effect = sample.make_value(value, why, n=len(a) + len(b), frame=frame)
+        shift = sample.make_value(value, why, n=len(a) + len(b), frame=frame)
     else:
         how = "newcombe clustered" if bounded else "welch clustered"
         frame = replace(frame, n_tasks=n_tasks)
-        effect = sample.make_estimate(
-            (value, low, high), method=how, n=len(a) + len(b), frame=frame
-        )
-    return Comparison(effect=effect, p=p, method=method, n=n_tasks)
+        shift = sample.make_estimate((value, low, high), method=how, n=len(a) + len(b), frame=frame)
+    return Comparison(effect=shift, p=p, method=method, n=n_tasks)
 
 
 def compare_parts(
@@ -485,10 +481,8 @@ def _unpaired_p(
     sizes = np.concatenate([first.sizes, second.sizes])
     seen = abs(float(second.sums.sum() / second.sizes.sum() - first.sums.sum() / first.sizes.sum()))
     if len(sums) * draws > permutation.WORK:
-        variance = sum(
-            float(intervals.cluster_variance(x.sums, x.sizes)[1]) for x in (first, second)
-        )
-        p = erfc(seen / sqrt(2 * variance)) if variance > 0 else 1.0
+        spread = sum(float(intervals.cluster_variance(x.sums, x.sizes)[1]) for x in (first, second))
+        p = erfc(seen / sqrt(2 * spread)) if spread > 0 else 1.0
         return max(p, permutation.SMALLEST), "normal clustered"
     taken = len(first.sums)
     hits, done, chunk = 0, 0, max(1, permutation.HELD // len(sums))

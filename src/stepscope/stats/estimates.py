@@ -250,16 +250,14 @@ def _share(
     if why:
         return make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
     if whole and alone:
-        value = float(above.sum()) / units
-        low, high = wilson(value, units, frame.level)
+        mid = float(above.sum()) / units
+        low, high = wilson(mid, units, frame.level)
         method = "wilson"
     else:
         sums, sizes = (top, bottom) if frame.target == "these cases" else (above, below)
         found, low, high = share_limits(sums, sizes, frame.level, most=units if whole else np.inf)
-        value, method = float(found), "wilson clustered"
-    return make_estimate(
-        (value, float(low), float(high)), method=method, n=round(units), frame=frame
-    )
+        mid, method = float(found), "wilson clustered"
+    return make_estimate((mid, float(low), float(high)), method=method, n=round(units), frame=frame)
 
 
 # Half the pull that shares get (intervals.PRIOR_TASKS): order statistics are conservative already.

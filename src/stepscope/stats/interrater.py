@@ -136,10 +136,8 @@ def _split_features(sums: Floats) -> tuple[Floats, Floats]:
 
 def _fleiss(sums: Floats, distance: Floats) -> Floats:
     agreement, used = _split_features(sums)
-    by_chance = used[:, :, None] * used[:, None, :]
-    return _chance_corrected(
-        _mean_distance(agreement, distance), _mean_distance(by_chance, distance)
-    )
+    chance = used[:, :, None] * used[:, None, :]
+    return _chance_corrected(_mean_distance(agreement, distance), _mean_distance(chance, distance))
 
 
 def _gwet(sums: Floats, distance: Floats) -> Floats:

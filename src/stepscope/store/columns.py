@@ -266,21 +266,19 @@ def load_runs(db: Connection, where: Where | None) -> Runs:
     return Runs(key=key, **held, steps=steps, calls=calls, start_ns=text_array(start)[order])
 
 
-def read_column(
-    measure: str, size: int, fill: Callable[[str, AnswerColumn], set[str]]
-) -> AnswerColumn:
-    """Return the whole-run answers of a measure for `size` runs.
+def read_column(name: str, n: int, fill: Callable[[str, AnswerColumn], set[str]]) -> AnswerColumn:
+    """Return the whole-run answers of a measure for `n` runs.
 
     An aspect without an answer takes over why its measure as a whole was not measured. `fill` puts
     the answers of one name into the cells and returns their versions.
     """
-    column = AnswerColumn.empty(measure, size)
+    column = AnswerColumn.empty(name, n)
     state = column.state
-    versions = fill(measure, column)
-    base = measure.rpartition(".")[0]
+    versions = fill(name, column)
+    base = name.rpartition(".")[0]
     # Where the measure's name ends and the aspect begins, only its records tell.
     while base and (state == NO_RECORD).any():
-        spare = AnswerColumn.empty(base, size)
+        spare = AnswerColumn.empty(base, n)
         whole = fill(base, spare)
         taken = (state == NO_RECORD) & (spare.state < 0)
         if taken.any():

@@ -58,9 +58,7 @@ def find_damage(db: Connection) -> Iterator[str]:
     for (table,) in db.execute(TABLES).fetchall():
         rows = db.execute("SELECT * FROM " + table)
         names = [name for name, *_ in rows.description]
-        decoders = [
-            (at, BODIES[table, name]) for at, name in enumerate(names) if (table, name) in BODIES
-        ]
+        decoders = [(at, BODIES[table, x]) for at, x in enumerate(names) if (table, x) in BODIES]
         for number, row in enumerate(rows):
             for at, decode in decoders:
                 if row[at] is not None and not _reads(decode, row[at]):
@@ -181,12 +179,10 @@ class Column(NamedTuple):
     key: int  # its place in the primary key, from 1; 0 where it is not in it
 
 
-def _mend(
-    table: str, columns: Sequence[Column], row: tuple[object, ...]
-) -> tuple[object, ...] | None:
+def _mend(table: str, cols: Sequence[Column], row: tuple[object, ...]) -> tuple[object, ...] | None:
     """Return a row without a body that cannot be read, None where it cannot be without it."""
     cells = list(row)
-    for column, cell in zip(columns, row, strict=True):
+    for column, cell in zip(cols, row, strict=True):
         if cell is None or _reads(BODIES.get((table, column.name), _as_text), cell):
             continue
         if column.required or column.key:

@@ -137,10 +137,8 @@ def read_judge_answers(
     if version is not None:
         known = {_version(record) for of_key in held.values() for _, record in of_key}
         if version not in known:
-            there = ", ".join(sorted(known, key=judge_version_order)) or "no answers of judges"
-            raise UsageError(
-                f"no judge answered under rubric version {version!r}; there are {there}"
-            )
+            had = ", ".join(sorted(known, key=judge_version_order)) or "no answers of judges"
+            raise UsageError(f"no judge answered under rubric version {version!r}; there are {had}")
         held = {k: v for k, v in held.items() if any(_version(one) == version for _, one in v)}
     first = choose_modes(held)
     return tuple(_current(key, held[key], key in first, version) for key in sorted(held))

@@ -395,14 +395,12 @@ def score_records(trajectory: str, scores: Iterable[model.StepScore]) -> Iterato
     imported = partial(model.Record, trajectory=trajectory, version=SCORES_VERSION, family=IMPORTED)
     for score in scores:
         step, value, reason = score.step, score.value, score.reason
-        answer: model.Answer
+        said: model.Answer
         if value is None:
-            answer = Unmeasured("missing_input", reason or _NOT_SCORED, STEP_SCORES, step)
+            said = Unmeasured("missing_input", reason or _NOT_SCORED, STEP_SCORES, step)
         else:
-            answer = model.Verdict(
-                STEP_SCORES, value=value, step=step, cites=(step,), reason=reason
-            )
-        yield imported(answer=answer, judge=score.judge, repeat=score.repeat)
+            said = model.Verdict(STEP_SCORES, value=value, step=step, cites=(step,), reason=reason)
+        yield imported(answer=said, judge=score.judge, repeat=score.repeat)
         for name, figure in ((LATENCY, score.latency_s), (COST, score.cost_usd)):
             if figure is not None:
                 yield imported(answer=model.Verdict(name, value=figure, step=step))
@@ -424,9 +422,7 @@ def quarantine_scores(
     return db.total_changes - before
 
 
-def move_earlier_scores(
-    db: Connection, seq: int, name: str, steps: int
-) -> tuple[model.StepScore, ...]:
+def move_earlier_scores(db: Connection, seq: int, name: str, n: int) -> tuple[model.StepScore, ...]:
     """Move to a new run the scores that came before its trace did, and return them.
 
     The run that was nothing but these scores is superseded by it. Where a score names a step that
@@ -435,7 +431,7 @@ def move_earlier_scores(
     found = db.execute(
         "SELECT seq FROM runs WHERE name = ? AND format = ? AND superseded_by IS NULL"
         " AND seq <> ? AND steps <= ?",
-        (name, model.SCORES, seq, steps),
+        (name, model.SCORES, seq, n),
     ).fetchall()
     moved: list[model.StepScore] = []
     for (other,) in found:

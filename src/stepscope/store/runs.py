@@ -269,13 +269,13 @@ def write_runs(
             (run.id,),
         ).fetchone()
         if found is None:
-            superseded += _insert_run(db, names, run, blobs, now)
+            superseded += _insert(db, names, run, blobs, now)
             new += 1
             continue
         known += 1
         # Purged runs have no head and stay erased.
         if found[1] is not None and found[1] != run.head:
-            _update_known_run(db, names, found[0], found[1], run)
+            _update_known(db, names, found[0], found[1], run)
         elif found[1] is not None:
             _set_case(db, names, found[0], run)
         if run.scores:
@@ -283,9 +283,7 @@ def write_runs(
     return PutCounts(new, known, superseded, refused)
 
 
-def _insert_run(
-    db: Connection, names: RowIds, run: PreparedRun, blobs: Path | None, now: int
-) -> int:
+def _insert(db: Connection, names: RowIds, run: PreparedRun, blobs: Path | None, now: int) -> int:
     """Insert a new run; return how many versions of its session were superseded."""
     media: dict[int, str] = {}
     if blobs is not None:
@@ -385,9 +383,7 @@ def give_case(db: Connection, names: RowIds, case: model.Case) -> tuple[int, int
     return len(rows), changed
 
 
-def _update_known_run(
-    db: Connection, names: RowIds, seq: int, head: bytes, run: PreparedRun
-) -> None:
+def _update_known(db: Connection, names: RowIds, seq: int, head: bytes, run: PreparedRun) -> None:
     """Take over what a later import knows about a run; what it does not know stays as it is."""
     old, now = _heads.decode(head), _heads.decode(run.head)
     fresh = tuple(label for label in now.labels if label not in old.labels)

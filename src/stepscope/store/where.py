@@ -54,12 +54,10 @@ _ANY = (
     "CASE WHEN {0}(runs.seq) IS NOT NULL THEN EXISTS (SELECT 1 FROM "
     "json_each({0}(runs.seq)) AS held WHERE {1}) END"
 )
-_UNLESS_ERASED = "CASE WHEN runs.purged_ns IS NULL THEN {} END"
-_CALL = _UNLESS_ERASED.format(
-    "EXISTS (SELECT 1 FROM json_each(calls_of(runs.seq)) AS call WHERE {})"
-)
+_NOT_ERASED = "CASE WHEN runs.purged_ns IS NULL THEN {} END"
+_CALL = _NOT_ERASED.format("EXISTS (SELECT 1 FROM json_each(calls_of(runs.seq)) AS call WHERE {})")
 _NO_CALL = "(NOT " + _CALL.format("NOT {}") + ")"
-_MENTIONS = _UNLESS_ERASED.format("mentions(runs.seq, ?)")
+_MENTIONS = _NOT_ERASED.format("mentions(runs.seq, ?)")
 _AXIS = "axis(runs.seq, ?)"
 _TAG = "(SELECT tags.value FROM tags WHERE tags.run = runs.seq AND tags.key = ?)"
 _WHEN = "coalesce(runs.start_ns, runs.imported_ns)"
@@ -275,11 +273,9 @@ class _Parser:
             return made[0]
         return _join("and", [*runs, *(group.of_run() for group in made)])
 
-    def _several(
-        self, depth: int, word: str, term: Callable[[int], _Condition]
-    ) -> list[_Condition]:
+    def _several(self, depth: int, op: str, term: Callable[[int], _Condition]) -> list[_Condition]:
         found = [term(depth)]
-        while self._takes(word):
+        while self._takes(op):
             found.append(term(depth))
         return found
 
@@ -344,37 +340,33 @@ class _Parser:
         """Read what is said of a field with several values; `null` is to have none."""
         negated, token = self._takes("not"), self._take()
         operator, said = _text(token).lower(), "1"
-        parameters: tuple[Value, ...] = ()
+        given: tuple[Value, ...] = ()
         if operator == "in":
-            parameters = self._list(field)
-            said = "held.value IN (" + _marks(parameters) + ")"
+            given = self._list(field)
+            said = "held.value IN (" + _marks(given) + ")"
         elif operator in ("like", "~") or (operator in ("=", "==", "!=", "<>") and not negated):
             value = self._value(field, operator)
             negated = negated or (operator in ("!=", "<>")) != (value is None)
             if value is not None:
-                parameters = (value,)
+                given = (value,)
                 said = _COMPARE[operator if operator in ("like", "~") else "="]
                 said = said.format("held.value")
         else:
             self._fail(token, "expected one of = != ~ like in")
-        return _Condition(
-            ("NOT " if negated else "") + _ANY.format(_SEVERAL[field], said), parameters
-        )
+        return _Condition(("NOT " if negated else "") + _ANY.format(_SEVERAL[field], said), given)
 
     def _comparison(self, field: str, sql: str) -> _Condition:
         negated = self._takes("not")
-        operator = self._take()
-        name = _text(operator).lower()
-        if name == "in" and operator.lastgroup == "word":
+        sign = self._take()
+        name = _text(sign).lower()
+        if name == "in" and sign.lastgroup == "word":
             parameters = self._list(field)
             found = "coalesce(" + sql + " IN (" + _marks(parameters) + "), 0)"
-        elif name in _COMPARE and not (
-            negated and operator.lastgroup == "operator" and name != "~"
-        ):
+        elif name in _COMPARE and not (negated and sign.lastgroup == "operator" and name != "~"):
             parameters = (self._value(field, name),)
             found = _COMPARE[name].format(sql)
         else:
-            self._fail(operator, "expected one of = != < <= > >= ~ like in")
+            self._fail(sign, "expected one of = != < <= > >= ~ like in")
         return _Condition("(NOT " + found + ")" if negated else found, parameters)
 
     def _list(self, field: str) -> tuple[Value, ...]:

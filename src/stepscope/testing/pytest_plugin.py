@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MARK = "stepscope"
 _KNOWN = ("cases", "agent", "trials")
-_MOST_TRIALS = 1000  # as for gates
+_MOST = 1000  # as for gates
 # Paths -> what was read of them: many tests of a session share recordings.
 _READ = pytest.StashKey[dict[tuple[str, ...], "list[Trajectory | Quarantined]"]]()
 
@@ -41,8 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "recorded runs, with the fixture `trajectory`",
     )
     repeat = config.getoption("--stepscope-repeat")
-    if repeat is not None and not 1 <= repeat <= _MOST_TRIALS:
-        raise pytest.UsageError(f"--stepscope-repeat is {repeat}; expected 1 to {_MOST_TRIALS}")
+    if repeat is not None and not 1 <= repeat <= _MOST:
+        raise pytest.UsageError(f"--stepscope-repeat is {repeat}; expected 1 to {_MOST}")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -98,12 +98,10 @@ def stepscope_gate(pytestconfig: pytest.Config) -> Callable[..., GateCheck]:
         __tracebackhide__ = True
         from stepscope.testing.fixtures import decide_workflow
 
-        settings = _settings(pytestconfig)
+        config = _settings(pytestconfig)
         tier = pytestconfig.getoption("--stepscope-tier") if tier is None else tier
         root = pytestconfig.rootpath
-        return decide_workflow(
-            settings, workflow, runs=runs, baseline=baseline, tier=tier, root=root
-        )
+        return decide_workflow(config, workflow, runs=runs, baseline=baseline, tier=tier, root=root)
 
     return gate
 
@@ -124,10 +122,8 @@ def _trials(mark: pytest.Mark, config: pytest.Config) -> int | None:
             f"replay in a later release; until then agent = {RECORDED!r} tests recorded runs"
         )
     trials = given.get("trials")
-    if trials is not None and (not isinstance(trials, int) or not 1 <= trials <= _MOST_TRIALS):
-        raise UsageError(
-            f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 to {_MOST_TRIALS}"
-        )
+    if trials is not None and (not isinstance(trials, int) or not 1 <= trials <= _MOST):
+        raise UsageError(f"@pytest.mark.stepscope: trials is {trials!r}; expected 1 to {_MOST}")
     repeat: int | None = config.getoption("--stepscope-repeat")
     return trials if repeat is None else repeat
 

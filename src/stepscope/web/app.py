@@ -171,13 +171,11 @@ async def load_trials(request: Request, data: RunData) -> tuple[RunListRow, ...]
 async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
     """Return baselines and looks by workflow, and what the chosen runs differ in from them."""
     asked = parse_choice(request.query_params)
-    policies = get_settings(request).policies
-    if not policies:
+    gates = get_settings(request).policies
+    if not gates:
         return ()
     where = combine_filters(asked.where, asked.since)
-    return await get_reader(request).ask(
-        lambda store: read_gate_history(store, policies, where=where)
-    )
+    return await get_reader(request).ask(lambda store: read_gate_history(store, gates, where=where))
 
 
 _ESTIMATE = (

@@ -210,9 +210,7 @@ def _is_response(record: Json) -> bool:
     )
 
 
-def _finish_messages(
-    steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals
-) -> Trajectory:
+def _finish(steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
     # A file that is one response body has the run's only id; a list of messages has none.
     run_id = steps[0].id if len(steps) == 1 else None
     return first.finish(chat.MessageEnvelope().draft(NAME, steps, first, run_id=run_id), ordinals)
@@ -222,7 +220,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     record, limits = found.value, found.limits
     if isinstance(record, list):
         listed = [anthropic_step(message, index, limits) for index, message in enumerate(record)]
-        return (_finish_messages(tuple(listed), found, ordinals),)
+        return (_finish(tuple(listed), found, ordinals),)
     request, response, extra = chat.unwrap_exchange(record, limits)
     if response is not None and "messages" in response:
         # A recorded HTTP body may as well be what was sent.
@@ -254,5 +252,5 @@ FORMAT = message_format(
     is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
     step=anthropic_step,
     whole=_read_record,
-    run=_finish_messages,
+    run=_finish,
 )

@@ -121,7 +121,5 @@ FORMAT = message_format(
     is_part=chat.parts_without(_WHOLE_KEYS, lambda one: "role" in one or is_response_item(one)),
     step=_read_step,
     whole=_read_record,
-    run=lambda steps, at, ordinals: at.finish(
-        chat.MessageEnvelope().draft(NAME, steps, at), ordinals
-    ),
+    run=lambda steps, at, ids: at.finish(chat.MessageEnvelope().draft(NAME, steps, at), ids),
 )

@@ -329,12 +329,12 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 )
                 yield record.finish(run, ordinals)
             else:
-                yield from _finish_held(chains.take(read_response(record)), ordinals)
+                yield from _close(chains.take(read_response(record)), ordinals)
         except (TraceError, msgspec.ValidationError) as e:
             if _is_part(value):
                 loose.lost()
             yield quarantine_record(record, e)
-    yield from _finish_held(chains.rest(), ordinals)
+    yield from _close(chains.rest(), ordinals)
     if loose.first is not None:
         steps, gaps = loose.joined(join_turns)
         draft = MessageEnvelope(tools=tools or None).draft(NAME, number_steps(steps), loose.first)
@@ -343,9 +343,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
         yield from attempt(held, lambda at: (at.finish(run, ordinals),))
 
 
-def _finish_held(
-    held: list[list[ResponseRun]], ordinals: Ordinals
-) -> Iterator[Trajectory | Quarantined]:
+def _close(held: list[list[ResponseRun]], ordinals: Ordinals) -> Iterator[Trajectory | Quarantined]:
     for tolds in held:
         run = _join_records(tolds) if len(tolds) > 1 else tolds[0].draft
         first, repairs = tolds[0].record, [x for told in tolds for x in told.record.repairs]

@@ -167,9 +167,7 @@ def _undeclared(listed: Json) -> dict[str, Json]:
     if not isinstance(listed, list):
         return {} if listed is None else {"tool_declarations": listed}
     known = frozenset({"function_declarations"})
-    left = [
-        rest(adk.to_snake_keys(tool), known) if isinstance(tool, dict) else tool for tool in listed
-    ]
+    left = [rest(adk.to_snake_keys(one), known) if isinstance(one, dict) else one for one in listed]
     return {"tool_declarations": left} if any(left) else {}
 
 

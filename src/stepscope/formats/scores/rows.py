@@ -420,14 +420,12 @@ def _read_quoted(
     """Yield the rows of a file from its first quoted cell on."""
     try:
         while rows := list(islice(reader, records.CHUNK_ROWS)):
-            chunk = None
+            lot = None
             if all(len(row) == len(names) for row in rows):
                 columns = dict(zip(names, zip(*rows, strict=True), strict=True))
                 numbers = np.arange(number, number + len(rows), dtype=np.int64)
-                chunk = rows_from_columns(columns, numbers)
-            yield from (
-                [chunk] if chunk is not None else _check_lines(rows, names, number, stream.uri)
-            )
+                lot = rows_from_columns(columns, numbers)
+            yield from ([lot] if lot is not None else _check_lines(rows, names, number, stream.uri))
             number += len(rows)
     except csv.Error as e:
         raise TraceError(f"{stream.uri}, row {number} or later: {e}") from e

@@ -120,10 +120,8 @@ def _order_rows(rows: table.ScoreRows, uri: str) -> Iterator[ScoredRuns | Quaran
             advice = "each scoring of a step has its own repeat"
             if rows.repeat is None:
                 advice = "a second scoring needs a column repeat"
-            reason = (
-                f"run {name}, step {int(rows.step[at])} is scored in row {before} too; {advice}"
-            )
-            yield _quarantine_at(rows, at, reason, uri)
+            fault = f"run {name}, step {int(rows.step[at])} is scored in row {before} too; {advice}"
+            yield _quarantine_at(rows, at, fault, uri)
         rows = take_rows(rows, np.flatnonzero(~twice))
     starts = _find_starts(keys[0][~twice])
     names = [rows.run[at] for at in starts.tolist()]

@@ -259,7 +259,7 @@ def _draft_trace(
         start=start,
         end=end,
         warnings=tuple(warnings),
-        extra=_trace_extra(spans, extra),
+        extra=_extra(spans, extra),
     )
 
 
@@ -322,9 +322,7 @@ def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) ->
     return sum_known(said.cost_usd for said in _outermost(read, tree, "cost_usd"))
 
 
-def _trace_extra(
-    spans: Sequence[RawSpan], extra: Mapping[str, Json] | None
-) -> dict[str, Json] | None:
+def _extra(spans: Sequence[RawSpan], extra: Mapping[str, Json] | None) -> dict[str, Json] | None:
     """Return what spans say that a run's spans have no field for: `resources`, and `span_facts`.
 
     `span_facts` has an object for every span; its `resource` is a place in `resources`.

@@ -56,12 +56,10 @@ def _is_like(record: Json) -> bool:
     return isinstance(listed, list) and bool(listed) and _is_span(listed[0])
 
 
-def _is_span(record: Json) -> bool:
-    if not isinstance(record, dict) or not isinstance(record.get("name"), str):
+def _is_span(held: Json) -> bool:
+    if not isinstance(held, dict) or not isinstance(held.get("name"), str):
         return False
-    return _ids(record) is not None and (
-        "attributes" in record or find_ns(record, *_STARTS) is not None
-    )
+    return _ids(held) is not None and ("attributes" in held or find_ns(held, *_STARTS) is not None)
 
 
 def _ids(record: dict[str, Json]) -> tuple[str, str] | None:

@@ -193,7 +193,7 @@ def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:
     _pass_instructions(found, tree)
     below = _find_better_below(found, tree)
     chains = not any(said.operation == "model" for said in found)
-    speaks = [_makes_steps(found, at, tree, below=below[at], chains=chains) for at in range(count)]
+    speaks = [_makes(found, at, tree, below=below[at], chains=chains) for at in range(count)]
     for at in frames | set(tree.superseded):
         speaks[at] = False
     return tree._replace(contents=found, agents=agents, speaks=speaks)
@@ -240,9 +240,7 @@ def _find_better_below(found: list[SpanContent], tree: SpanTree) -> list[bool]:
     return below
 
 
-def _makes_steps(
-    found: list[SpanContent], at: int, tree: SpanTree, *, below: bool, chains: bool
-) -> bool:
+def _makes(found: list[SpanContent], at: int, tree: SpanTree, *, below: bool, chains: bool) -> bool:
     said, parent = found[at], tree.parents[at]
     if said.operation not in {"agent", "chain"}:
         return said.operation not in {None, "other", "evaluation"}

@@ -426,9 +426,7 @@ _NO_SCHEMA = (
 )
 
 
-def _tool_schema(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _schemas(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Tool calls whose arguments break the JSON schema that the tool declares, each cited.
 
     Without any declared schema the answer is unmeasured, never "no violation"; calls of tools
@@ -459,4 +457,4 @@ def _tool_schema(
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 
-TOOL_SCHEMA = RuleMeasure("tool_schema", "2", Scale(0.0, inf, (LABEL,)), (), _tool_schema)
+TOOL_SCHEMA = RuleMeasure("tool_schema", "2", Scale(0.0, inf, (LABEL,)), (), _schemas)

@@ -38,7 +38,7 @@ DECLARABLE = frozenset({"function", "mcp"})
 _SELECTION_OF_NO_CALLS = (calls.no_calls(TOOL_SELECTION_NAME),)
 
 
-def _selection(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+def _choose(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Did the agent pick the right tool, and only when one was called for?
 
     Incorrect: a tool that was not offered; a tool that a declared policy forbids; the same call
@@ -132,12 +132,10 @@ _REPEATS = re.compile(
 )
 
 
-def _done_twice(
-    trajectory: Trajectory, made: Sequence[Exchange], facts: Facts | None
-) -> Iterator[Fault]:
+def _done_twice(run: Trajectory, made: Sequence[Exchange], facts: Facts | None) -> Iterator[Fault]:
     """A write made again after it succeeded, and the user did not ask for it again."""
     done: dict[str, Exchange] = {}
-    for at in calls.writes_of(trajectory, facts):
+    for at in calls.writes_of(run, facts):
         exchange = made[at]
         if exchange.failed or calls.ends_run(exchange.call.name):
             continue
@@ -147,10 +145,10 @@ def _done_twice(
             # Another write of the same tool may have changed what was done.
             done = {kept: x for kept, x in done.items() if x.call.name != name} if done else done
         elif _was_carried_out(before, exchange):
-            heard = evidence_of(trajectory).heard
+            heard = evidence_of(run).heard
             low = bisect_left(heard, before.step, key=itemgetter(0))
             high = bisect_left(heard, exchange.step, key=itemgetter(0))
-            between = trajectory.steps[before.step : exchange.step]
+            between = run.steps[before.step : exchange.step]
             agrees = any(conduct.proposes(s.text) for s in between if s.actor == "agent")
             if not any(_asks_again(text, name, agrees) for _, text in heard[low:high]) and not (
                 low and _REPEATS.search(heard[low - 1][1])
@@ -217,9 +215,7 @@ def _unasked_writes(
     return found
 
 
-TOOL_SELECTION = RuleMeasure(
-    TOOL_SELECTION_NAME, "6", AXIS_SCALE, ("effects", "policy"), _selection
-)
+TOOL_SELECTION = RuleMeasure(TOOL_SELECTION_NAME, "6", AXIS_SCALE, ("effects", "policy"), _choose)
 
 
 SEQUENCING_NAME = "axes.sequencing"

@@ -329,7 +329,7 @@ def check_claims(trajectory: Trajectory, facts: Facts | None) -> tuple[int, int,
             acts.left = SEARCHES
         for claim in claims:
             checked += 1
-            fault = _check_claim(step, claim, acts, own_words.get(claim.act))
+            fault = _check(step, claim, acts, own_words.get(claim.act))
             if fault is not None:
                 faults.append(fault)
                 break
@@ -363,9 +363,7 @@ def _claims_of_settings(text: str, words: Iterable[str]) -> Iterator[Claim]:
             yield Claim(word, said, "", frozenset(), True)
 
 
-def _check_claim(
-    step: Step, claim: Claim, acts: Acts, tools: tuple[str, ...] | None
-) -> Fault | None:
+def _check(step: Step, claim: Claim, acts: Acts, tools: tuple[str, ...] | None) -> Fault | None:
     """Return the fault of a claim that no call before it makes true; `tools` do, if declared."""
 
     def makes(tool: str) -> bool:
@@ -454,9 +452,7 @@ _WORKED = re.compile(
 STATUS_CHARACTERS = 80
 # What is told of code that brought nothing but its error.
 _FOUND = re.compile(r"\b(?:results?|outputs?|data|analysis|findings)\b", re.IGNORECASE)
-_NOTHING = re.compile(
-    r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I
-)
+_NONE = re.compile(r"\b(?:nothing|none|no \w+) (?:was|were|has|have|is|could)\b|\bbroken\b", re.I)
 _CLAUSE = re.compile(r"[^.!?\n]+")
 
 
@@ -493,7 +489,7 @@ def find_false_success(trajectory: Trajectory, facts: Facts | None) -> Iterator[
             continue
         text = _CLAUSE.sub(lambda part: " " if COURTESY.search(part[0]) else part[0], said.text)
         told = NO_TROUBLE.sub(" ", text)
-        if admits_failure(told) or _NOTHING.search(told) or (broad and not claims_success(text)):
+        if admits_failure(told) or _NONE.search(told) or (broad and not claims_success(text)):
             continue
         reason = f"claims success after {exchange.call.name} failed: {first_line(exchange.result)}"
         yield Fault(said.index, reason, (where,))

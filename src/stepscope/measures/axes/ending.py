@@ -47,9 +47,7 @@ WISHES = re.compile(
 )
 
 
-def _termination(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None
-) -> Iterable[Answer]:
+def _ending(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
     """Did the run end when it should: not past the user's goodbye, on an error, limit or promise?
 
     Incorrect: calls after the user's closing message; a run that ends on a tool error, unanswered,
@@ -142,14 +140,12 @@ def _unkept_promises(trajectory: Trajectory) -> Iterator[rule.Fault]:
             continue
         if step.index != last and admits_failure(text):
             break
-        promises = [one for one in find_intentions(text) if acting or one.verb in ACTS]
-        if promises:
+        planned = [one for one in find_intentions(text) if acting or one.verb in ACTS]
+        if planned:
             heard = [texts[s.index] for s in steps[step.index + 1 :] if s.actor == "user"]
             if any(find_decision(said) in ("takes back", "refuses") for said in heard):
                 break
-            yield rule.Fault(
-                step.index, f"announces and never does it: {promises[-1].said[:100]!r}"
-            )
+            yield rule.Fault(step.index, f"announces and never does it: {planned[-1].said[:100]!r}")
             return
     if acting:
         yield from _forgotten_promises(trajectory)
@@ -365,11 +361,9 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
                 return False
         elif most and text and find_decision(step.text) in ("takes back", "refuses"):
             return False
-        elif text and any(
-            TAKES_BACK.search(said) and THE_OTHER.search(said) for said in sentences(text)
-        ):
+        elif text and any(TAKES_BACK.search(x) and THE_OTHER.search(x) for x in sentences(text)):
             return False
     return True
 
 
-TERMINATION = rule.RuleMeasure(TERMINATION_NAME, "5", rule.AXIS_SCALE, ("effects",), _termination)
+TERMINATION = rule.RuleMeasure(TERMINATION_NAME, "5", rule.AXIS_SCALE, ("effects",), _ending)

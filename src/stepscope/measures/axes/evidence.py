@@ -305,13 +305,11 @@ class Evidence:
         high = bisect_left(self._amounts, (value + distance, -1))
         return any(said < before for _, said in self._amounts[low:high])
 
-    def has_share(
-        self, value: float, before: int, tolerance: float, by: Iterable[float] = ()
-    ) -> bool:
+    def has_share(self, value: float, before: int, within: float, by: Iterable[float] = ()) -> bool:
         """True if a value is a number said before a step, times a share said there or of `by`."""
         said = [share for share, step in self._shares.items() if step < before]
         return any(
-            self.has_near(value / share, before, tolerance / share)
+            self.has_near(value / share, before, within / share)
             for share in (*said, *by)
             if share > 0
         )

@@ -96,9 +96,7 @@ _SUPPOSED = re.compile(
     r"(?:['\u2019]ve| have)? (?:set|chang|updat|add|rais|lower|increas|reduc|us|tri|turn|switch|"
     r"start|stop|restart|fix|ma[dk]|put|\w+abl)\w*"
 )
-_DENIES = re.compile(
-    r"(?i)\b(?:not|never|except|unlike|without|fail\w* to|lack\w*)\b|n['\u2019]t\b"
-)
+_DENY = re.compile(r"(?i)\b(?:not|never|except|unlike|without|fail\w* to|lack\w*)\b|n['\u2019]t\b")
 _DERIVES = re.compile(
     r"(?i)\b(?:(than|more|fewer|less|(?:per|(?<=[\w ] )an?) (?:second|minute|hour|day|week|month|"
     r"year))|(about|around|roughly|nearly|almost|approx\w*|over|under|below|above|least|within|"
@@ -402,7 +400,7 @@ def find_misread_lines(trajectory: Trajectory, evidence: Evidence) -> Iterator[F
         if len(told_of) > 1 and is_short(told_of[0][1]) and is_short(told_of[1][1]):
             told_of = joined_answers(told_of, trajectory, _lines_of)
         sheets = [(at, one) for at, output in told_of if (one := _sheet_of(output)) is not None]
-        for why, at, told in _misread_in(text, sheets) if sheets else ():
+        for why, at, told in _misreads(text, sheets) if sheets else ():
             known = told is None and at != outputs[0][0]
             if told and not (known := evidence.said(told, sheets[-1][0]) is not None):
                 known = _is_argument(told, trajectory.steps[: step.index + 1])
@@ -422,9 +420,7 @@ def _is_argument(told: str, steps: Sequence[Step]) -> bool:
     return any(word.search(str(call.arguments)) for one in steps for call in one.calls)
 
 
-def _misread_in(
-    text: str, sheets: list[tuple[int, Sheet]]
-) -> Iterator[tuple[str, int, str | None]]:
+def _misreads(text: str, sheets: list[tuple[int, Sheet]]) -> Iterator[tuple[str, int, str | None]]:
     """Yield what is told otherwise, of which output, and what is told that no output says.
 
     None stands for a state, and for what is the most: true until something is done.
@@ -493,7 +489,7 @@ def _misread_sentence(
         denied = (state and _ALL_BUT.search(sentence)) or told.start in listed
         if not (denied or _CONDITION.search(sentence[: told.start + 1])):
             yield from _misread([told, whole[0], *values], near, around, sheets)
-    if not any(x.search(sentence) for x in (_NOT_FIRST, _CONDITION, _SUPPOSED, _DENIES)):
+    if not any(x.search(sentence) for x in (_NOT_FIRST, _CONDITION, _SUPPOSED, _DENY)):
         if most:
             yield from _wrong_extreme(most, {x for _, x in terms}, sheets)
         elif (well := _ALL_WELL.search(sentence)) and not _ALL_BUT.search(sentence):
@@ -589,23 +585,21 @@ def _misread(
     if not cells or any(is_same(told, x.value) for x in cells):
         return
     # "It ended in a 500."
-    apart = _DENIES.search(part) or _NO_COUNT.search(around[0]) or _says(_NEW, part, sheet)
+    apart = _DENY.search(part) or _NO_COUNT.search(around[0]) or _says(_NEW, part, sheet)
     if apart and not state:
         return
     names, heads = [x.label for x in cells], {x.head for x in sheet.cells}
     holders = [(place, x) for _, place, _, x in scored if is_same(told, x.value)][:9]
     if state:
-        wrong = best >= 1 and len({x.head for x in cells}) == 1
-        wrong = wrong and not _says(_SUPPOSED, told.said.join(around), sheet)
+        bad = best >= 1 and len({x.head for x in cells}) == 1
+        bad = bad and not _says(_SUPPOSED, told.said.join(around), sheet)
     elif len(cells) > 1 and told.kind == "" and told.size in range(1, len(heads) + 1):
-        wrong = False  # so many lines may be what it counts
+        bad = False  # so many lines may be what it counts
     elif holders and (told.size or _is_known(around[1], sheet)):
         # Several things may be told at once: "4 of 5 pass; test 3 fails".
         one = len({x.head for x in cells}) == 1 or bool(names[0].intersection(*names[1:]))
-        wrong = one and at in dict(holders) and not any(x[1] for x in _DERIVES.finditer(part))
-        wrong = wrong and all(
-            any(_is_named(near, x, y, sheet) for x in cells[:9]) for _, y in holders
-        )
+        bad = one and at in dict(holders) and not any(x[1] for x in _DERIVES.finditer(part))
+        bad = bad and all(any(_is_named(near, x, y, sheet) for x in cells[:9]) for _, y in holders)
     else:
         like = any(is_similar(told.said, x.value.said) for x in cells)
         # The other part of a whole that is told with its name is no part that follows.
@@ -614,10 +608,10 @@ def _misread(
         of_wholes = {(x.head, x.value.kind) for x in wholes}
         part_of = any((x.head, x.value.kind) in of_wholes for x in named)
         alone = told.kind == cells[0].value.kind != "" or not sheet.names
-        wrong = best >= 0.9 or (like and (best > 0.5 or alone))
-        wrong = wrong and told.kind != "day" and not _says(_SUPPOSED, part, sheet)
-        wrong = wrong and (part_of or _is_foreign(values, around, sheet, cells))
-    if wrong:
+        bad = best >= 0.9 or (like and (best > 0.5 or alone))
+        bad = bad and told.kind != "day" and not _says(_SUPPOSED, part, sheet)
+        bad = bad and (part_of or _foreign(values, around, sheet, cells))
+    if bad:
         true = " and ".join(dict.fromkeys(x.value.said for x in cells))
         true, other_unit = ("it in another unit", True) if true == told.said else (true, False)
         why = f"says {told.said} for {cells[0].head[:60]!r}, the output at {at} says {true}"
@@ -638,9 +632,7 @@ def _is_named(near: dict[str, float], cell: Cell, holder: Cell, sheet: Sheet) ->
     return for_it >= 0.9 and against < for_it / 2 and bool(same)
 
 
-def _is_foreign(
-    values: list[Value], around: tuple[str, str], sheet: Sheet, cells: list[Cell]
-) -> bool:
+def _foreign(values: list[Value], around: tuple[str, str], sheet: Sheet, cells: list[Cell]) -> bool:
     """True if a told value is clearly of some of an output's, and follows from none of them."""
     told, true = values[0], [x.value for x in cells]
     names = {term for x in cells for term in (*x.label, *x.row)}

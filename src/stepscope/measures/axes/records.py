@@ -395,36 +395,34 @@ def _has_option(word: str, words: set[str], entry: str) -> bool:
     return word in words or (len(word) > 4 and word in entry)
 
 
-def _meant(
-    amount: ToldAmount, near: Results, results: ResultReader, asked: str
-) -> list[ThingRecord]:
+def _meant(told: ToldAmount, near: Results, results: ResultReader, asked: str) -> list[ThingRecord]:
     """Return the records of the one thing that an amount is told of; none where it is open which.
 
     Looked for in its sentence, on its line (behind the amount before, then behind this one), in
     its entry of a list, in what announces that, and in what a few words answer.
     """
-    text, begin = amount.text, amount.text.rfind("\n", 0, amount.start) + 1
+    text, begin = told.text, told.text.rfind("\n", 0, told.start) + 1
     ids, names, optional = results.naming(near, f"{text}\0{asked}")
     if not (ids or names or optional):
         return []
-    before = text[max(begin, amount.open) : amount.start]
-    clause = amount.clause
-    behind = text[amount.end :].partition("\n")[0].partition("$")[0].partition(". ")[0]
-    start = max(_entry_start(text, begin), amount.open)
-    entry = text[start : amount.start]
+    before = text[max(begin, told.open) : told.start]
+    clause = told.clause
+    behind = text[told.end :].partition("\n")[0].partition("$")[0].partition(". ")[0]
+    start = max(_entry_start(text, begin), told.open)
+    entry = text[start : told.start]
     head = text[: start - 1].rstrip()
     places = [(clause, True), (before, True), (behind, False)]
     if _LINKS.match(behind) or not any(map(str.isalpha, clause)):
         places[1:] = [(behind, True), (before, True)]
-    named = _quantity_among(amount.words) != ""
+    named = _quantity_among(told.words) != ""
     places.append((entry, named))
     if named and head.endswith(":"):
         places.append((head[head.rfind("\n") + 1 :], True))
-    if asked and amount.text[: amount.start].count(" ") < ANSWER_WORDS:
+    if asked and told.text[: told.start].count(" ") < ANSWER_WORDS:
         places.append((asked, True))
     records = [one for pair in near for one in results.records(*pair) if one.amounts]
-    if "$" in text[(sentence := amount.sentence_start) : amount.open]:
-        opening = text[sentence : amount.start].partition("$")[0]
+    if "$" in text[(sentence := told.sentence_start) : told.open]:
+        opening = text[sentence : told.start].partition("$")[0]
         if not (names_in(opening) or any(name in opening.casefold() for name in names)):
             return []  # "$5 for this and $6 for that": what stands between may be of either
     for here, by_name in dict.fromkeys(places):
@@ -438,7 +436,7 @@ def _meant(
         found = _named_in(here, records, named=mentioned, called=called, by_name=by_name)
         if len({record.amounts for record in found or ()}) > 1:
             # Of two of one name the one is meant that is part of what was named last above.
-            above = text[: amount.start]
+            above = text[: told.start]
             last = max((above.rfind(one), one) for r in found or () for one in ("", *r.owners))[1]
             found = [record for record in found or () if last in record.owners]
         if found is not None:
@@ -650,15 +648,13 @@ def _lacks(given: Json, wanted: Json, key: str = "") -> list[tuple[str, Json, Js
 _PLAIN = re.compile(r"[^\W_]+")
 
 
-def _is_users(
-    trajectory: Trajectory, exchange: Exchange, key: str, given: Json, wanted: Json
-) -> bool:
+def _is_users(trajectory: Trajectory, made: Exchange, key: str, given: Json, wanted: Json) -> bool:
     """True if the user's latest words, or a line they say yes to, name one of two values: this."""
     label, agreed = "".join(words_of(key)[-1:]), False
-    names = [_names_of(value, trajectory, exchange.step) for value in (given, wanted)]
+    names = [_names_of(value, trajectory, made.step) for value in (given, wanted)]
     # "My card" names neither of two cards.
     names = [some - other for some, other in (names, names[::-1])]
-    before = zip(trajectory.steps[: exchange.step], trajectory.texts, strict=False)
+    before = zip(trajectory.steps[: made.step], trajectory.texts, strict=False)
     for step, text in reversed([*before]):
         users = step.actor == "user"
         if not (users or agreed):

@@ -87,7 +87,7 @@ def find_misnamed(
             for value in values
         ):
             continue
-        if elsewhere(amount.value) or _is_a_whole_result(
+        if elsewhere(amount.value) or _is_whole_result(
             amount.value, message.step.index, results.all
         ):
             continue
@@ -113,9 +113,7 @@ def _latest_untold(
     ]
 
 
-def _is_a_whole_result(
-    value: float, before: int, results: Sequence[tuple[int, ToolResult]]
-) -> bool:
+def _is_whole_result(value: float, before: int, results: Sequence[tuple[int, ToolResult]]) -> bool:
     """True if a result is this amount and nothing else, as a calculator's is."""
     digits = f"{value:.2f}".rstrip("0").rstrip(".")
     return any(
@@ -286,7 +284,7 @@ def _misread_statuses(
         ends = [n for n, word in enumerate(said[:2], 1) if word in _STATES or word.endswith("ed")]
         if not ends or _OPEN_FLAG.search(before) or _DENIES.search(before) or sentence[-1] == "?":
             continue
-        values = _latest_statuses(thing, here, results)
+        values = _last_statuses(thing, here, results)
         if thing is None and news:
             values = [one for one in values if one[0] >= news[0][0]] or values
         if values:
@@ -366,7 +364,7 @@ def _other_stage(
     denied = _DENIES.search(clause) is not None and not _STAGES[3][1].search(clause)
     if not stage or denied or said.endswith("?") or _OPEN_FLAG.search(f"{before} {clause}".lower()):
         return
-    values = _latest_statuses(thing, here, results)
+    values = _last_statuses(thing, here, results)
     true = _stage_of(values[-1][1]) if values else ""
     rank, last = _RANKS.get(stage), _RANKS.get(true)
     if not true or stage == true or any(_stage_of(value) == stage for _, value in values):
@@ -461,9 +459,7 @@ def _read_alone(message: quantities.AgentMessage, results: ResultReader) -> str:
     return read[0].identifiers[0] if len(read) == 1 and read[0].identifiers else ""
 
 
-def _latest_statuses(
-    thing: str | None, before: int, results: ResultReader
-) -> list[tuple[int, str]]:
+def _last_statuses(thing: str | None, before: int, results: ResultReader) -> list[tuple[int, str]]:
     """Return the latest status of a thing; of nothing in particular, all of late."""
     found: list[tuple[int, str]] = []
     end = results.before(before)
@@ -564,11 +560,9 @@ def _status_values(thing: str | None, value: Json) -> Iterator[str]:
             waiting += [("", one) for one in here]
         elif type(here) is dict:
             waiting += here.items()
-            texts = {k: x for k, x in here.items() if type(x) is str}
-            if thing is None or not names.isdisjoint([above, *texts.values()]):
-                yield from (
-                    x.lower() for k, x in texts.items() if words_of(k)[-1:] == (STATUS_KEY,)
-                )
+            held = {k: x for k, x in here.items() if type(x) is str}
+            if thing is None or not names.isdisjoint([above, *held.values()]):
+                yield from (x.lower() for k, x in held.items() if words_of(k)[-1:] == (STATUS_KEY,))
 
 
 RESULT_INTERPRETATION_NAME = "axes.result_interpretation"

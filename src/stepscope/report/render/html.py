@@ -197,12 +197,10 @@ def _readable(store: Store, run: str) -> bool:
     return True
 
 
-def _pairs(
-    by_task: Iterable[Sequence[RunListRow]], inside: Collection[str]
-) -> list[tuple[str, str]]:
+def _pairs(tasks: Iterable[Sequence[RunListRow]], inside: Collection[str]) -> list[tuple[str, str]]:
     """Return a failing run of the file with a passing one of the same task beside it."""
     found = []
-    for held in by_task:
+    for held in tasks:
         failed = [row.id for row in held if row.outcome == "fail" and row.id in inside]
         passed = [row.id for row in held if row.outcome == "pass"]
         passed.sort(key=lambda id_: id_ not in inside)

@@ -136,9 +136,7 @@ def make_marker(workflow: str) -> str:
     return f"<!-- stepscope:gate:{quote(workflow, safe='').replace('-', '%2D')} -->"
 
 
-def _comment(
-    workflow: WorkflowDecision, report: GateReport, remarks: Sequence[str]
-) -> Iterator[str]:
+def _comment(workflow: WorkflowDecision, report: GateReport, notes: Sequence[str]) -> Iterator[str]:
     yield make_marker(workflow.workflow)
     outcome = gates.resolve_outcome(workflow)
     sign, word = _SIGNS[outcome], gates.WORDS[outcome]
@@ -165,7 +163,7 @@ def _comment(
         if gate.outcome != "pass":
             yield ""
             yield from _why(gate)
-    said = [*gates.describe_changes(workflow), *remarks]
+    said = [*gates.describe_changes(workflow), *notes]
     if said:
         yield ""
         yield from (f"- {escape_markdown(clip(visible_line(line), REASON_WIDTH))}" for line in said)

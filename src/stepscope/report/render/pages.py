@@ -109,7 +109,7 @@ def make_overview_page(
     several = len(profiles) > 1
     shapes_chart = overview.chart_shapes(profiles)
     groups = []
-    held = _split_rows(rows, profiles)
+    held = _split(rows, profiles)
     full = overview.choose_full(report)
     for at, one in enumerate(full):
         its = rows if one is whole else held[profiles.index(one)]
@@ -151,9 +151,7 @@ def make_overview_page(
     return Page(name="overview", title="Overview", body=body, charts=drawn)
 
 
-def _split_rows(
-    rows: Sequence[RunListRow], profiles: Sequence[Profile]
-) -> list[Sequence[RunListRow]]:
+def _split(rows: Sequence[RunListRow], profiles: Sequence[Profile]) -> list[Sequence[RunListRow]]:
     """Return the runs of each group, as far as a row knows the fields that make groups."""
     if len(profiles) == 1:
         return [rows]

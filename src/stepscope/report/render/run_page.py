@@ -157,9 +157,7 @@ def _search(data: RunData, text: str) -> list[int]:
     wanted, found = text.casefold(), []
     for step in data.trajectory.steps:
         said = [step.text, *(words.quote_result(result) for result in step.results)]
-        said += [
-            f"{call.name} {call.raw or words.format_json(call.arguments)}" for call in step.calls
-        ]
+        said += [f"{x.name} {x.raw or words.format_json(x.arguments)}" for x in step.calls]
         if any(wanted in one.casefold() for one in said):
             found.append(step.index)
             if len(found) == MOST_HITS:
@@ -171,7 +169,7 @@ def _suspect_lines(data: RunData, to: StepAddress) -> tuple[list[Markup], list[M
     """Return the suspects named first, with what remains to a hundred percent, and the others."""
     ranked = [one for one in data.suspects if one.share is not None]
     named = data.suspects[: MOST_RANKED if ranked else MOST_FOUND]
-    first = list(_lay_out_suspects(data, named, to))
+    first = list(_suspects(data, named, to))
     if ranked:
         others = ranked[len(named) :]
         left = sum(one.share or 0.0 for one in others)
@@ -183,12 +181,10 @@ def _suspect_lines(data: RunData, to: StepAddress) -> tuple[list[Markup], list[M
             if share:
                 first.append(_suspect_line("", words.format_chance(share), share, whose, "", None))
     rest = data.suspects[len(named) : len(named) + MOST_SUSPECTS]
-    return first, list(_lay_out_suspects(data, rest, to))
+    return first, list(_suspects(data, rest, to))
 
 
-def _lay_out_suspects(
-    data: RunData, found: Sequence[SuspectSteps], to: StepAddress
-) -> Iterator[Markup]:
+def _suspects(data: RunData, found: Sequence[SuspectSteps], to: StepAddress) -> Iterator[Markup]:
     lines = {line.step: line for line in data.describe_steps([one.first for one in found])}
     for one in found:
         chance = "" if one.share is None else words.format_chance(one.share)

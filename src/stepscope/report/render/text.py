@@ -72,9 +72,7 @@ def _lines(table: doc.Table, width: int) -> Iterator[str]:
     """Yield a line a row; the last cell of a row that ends early takes the rest of the line."""
     columns, count = table.columns, len(table.columns)
     labels = [(c.label if at else table.corner).split("\n") for at, c in enumerate(columns)]
-    heads = [
-        doc.TableRow(tuple(map(doc.TableCell, line))) for line in zip_longest(*labels, fillvalue="")
-    ]
+    heads = [doc.TableRow(tuple(map(doc.TableCell, x))) for x in zip_longest(*labels, fillvalue="")]
     rows = [*heads, *table.rows]
     texts = [[clip(_words(cell), column.most) if column.most else _words(cell)
               for cell, column in zip(row.cells, columns, strict=False)]

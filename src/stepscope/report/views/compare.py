@@ -142,18 +142,16 @@ def tabulate_figures(report: ComparisonReport) -> doc.Table:
 
 def chart_effects(report: ComparisonReport, table: doc.Table) -> doc.Chart | None:
     """Return the differences of shares with their intervals; None where there is none."""
-    rows: list[dict[str, object]] = []
+    out: list[dict[str, object]] = []
     for order, (key, difference) in enumerate(report.differences.items()):
-        effect = difference.effect
-        if not isinstance(effect, Estimate) or effect.unit != "share":
+        gap = difference.effect
+        if not isinstance(gap, Estimate) or gap.unit != "share":
             continue
-        if effect.low is not None and effect.high is not None:
+        if gap.low is not None and gap.high is not None:
             group = "survives correction" if difference.survives else "does not"
-            rows.append(
-                profile.make_interval_row(words.name_figure(key).strip(), group, effect, order)
-            )
+            out.append(profile.make_interval_row(words.name_figure(key).strip(), group, gap, order))
     title = f"{profile.name_profile(report.second)} minus {profile.name_profile(report.first)}"
-    return profile.chart_intervals("effects", title, rows, table)
+    return profile.chart_intervals("effects", title, out, table)
 
 
 def state_difference(report: ComparisonReport) -> str:

@@ -270,7 +270,7 @@ def tabulate_looks(kept: GateHistory, at: int) -> Table | None:
 
 def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
     """Return the gates of a workflow, a row each."""
-    rows = []
+    out = []
     for gate in workflow.gates:
         value, limits = format_gate(gate)
         name = TableCell(gate.name, note=gate.measure)
@@ -278,9 +278,7 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
         estimate = TableCell(value, sort=getattr(gate.estimate, "value", None))
         p = TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted)
         why = TableCell("; ".join(explain_gate(gate)), tone="quiet")
-        rows.append(
-            make_row(name, decided, gate.severity, estimate, limits, p, gate.threshold, why)
-        )
+        out.append(make_row(name, decided, gate.severity, estimate, limits, p, gate.threshold, why))
     return Table(
         id=f"gates-{at}",
         caption=f"Gates of {workflow.workflow}",
@@ -288,7 +286,7 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
             "gate", "decision", "severity", "value", "90 % interval", "adjusted p", "threshold",
             "why", numbers=("value", "adjusted p"),
         ),
-        rows=tuple(rows),
+        rows=tuple(out),
     )  # fmt: skip
 
 

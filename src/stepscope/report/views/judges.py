@@ -709,11 +709,7 @@ def tabulate_agreement(found: Panels) -> doc.Table:
         about = words.name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
         rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
     head = ("", "judges", "same", "kappa", "AC1", "cites")
-    said = [
-        f"{words.name_rubric(one.rubric)}: {one.sentence}"
-        for one in found.agreement
-        if one.sentence
-    ]
+    said = [f"{words.name_rubric(x.rubric)}: {x.sentence}" for x in found.agreement if x.sentence]
     notes = list(dict.fromkeys(said))
     if len(notes) > SENTENCES:
         more = f"and {len(notes) - SENTENCES:,} more such remarks: stepscope agree"

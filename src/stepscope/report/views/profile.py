@@ -111,12 +111,10 @@ def describe_checks(one: CheckAccuracy) -> str:
     return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} planted faults found"
 
 
-def tabulate_axes(
-    profiles: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()
-) -> Table | None:
+def tabulate_axes(groups: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()) -> Table | None:
     """Return the axes of all groups, one in full, several beside each other; None without axes."""
-    asked = [key for key in words.AXES if any(key in p.figures for p in profiles)]
-    scored = list_scored_axes(profiles)
+    asked = [key for key in words.AXES if any(key in p.figures for p in groups)]
+    scored = list_scored_axes(groups)
     left = ", ".join(words.AXES[key] for key in asked if key not in scored)
     if not scored:
         heading = f"{AXES_TITLE}: not scored; {words.SCORE_FIRST}"
@@ -124,30 +122,30 @@ def tabulate_axes(
     rows = []
     absent: dict[str, list[str]] = {}
     for key in scored:
-        figures = [profile.figures[key] for profile in profiles]
+        figures = [profile.figures[key] for profile in groups]
         reasons = {one.reason if isinstance(one, Unmeasured) else "" for one in figures}
         if len(reasons) == 1 and (why := reasons.pop()):
             absent.setdefault(why, []).append(words.AXES[key])
             continue
         cells = list(map(_axis_cell, figures))
-        if len(profiles) == 1 and isinstance(figures[0], Estimate):
+        if len(groups) == 1 and isinstance(figures[0], Estimate):
             cells = _page_cells(figures[0])
         row = make_row(TableCell(words.AXES[key], level=1), *cells)
-        worst = [run for one in profiles for run in one.faulty.get(key, ())[:1]]
-        if found := profiles[0].faulty.get(key, ()) if len(profiles) == 1 else worst:
+        worst = [run for one in groups for run in one.faulty.get(key, ())[:1]]
+        if found := groups[0].faulty.get(key, ()) if len(groups) == 1 else worst:
             named = Paragraph(text=words.name_some(found, NAMED_RUNS), indent=4, code=True)
             row = replace(row, below=(named,))
         rows.append(row)
-    titles = [TableColumn(words.name_group(profile), code=True) for profile in profiles]
+    titles = [TableColumn(words.name_group(profile), code=True) for profile in groups]
     notes = [f"not checked: {', '.join(names)} ({why})" for why, names in absent.items()]
-    notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in profiles) else [])]
+    notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in groups) else [])]
     known = [describe_checks(one) for one in checks if one.axis in scored]
     notes += [KNOWN_FAULTS, *known] if known else []
     return Table(
         id="axes", corner=AXES_TITLE, heading="" if rows else AXES_TITLE,
-        columns=AXIS_COLUMNS if len(profiles) == 1 else (TableColumn("axis"), *titles),
+        columns=AXIS_COLUMNS if len(groups) == 1 else (TableColumn("axis"), *titles),
         rows=tuple(rows), notes=(*([f"not scored: {left}"] if left else []), *notes),
-        layout="lines" if len(profiles) == 1 else "beside", own=True,
+        layout="lines" if len(groups) == 1 else "beside", own=True,
     )  # fmt: skip
 
 
@@ -227,9 +225,7 @@ def draw_axes(
             ]
             for one in shown
         ]
-    shares = [
-        f.value for one in shown for f in map(one.figures.get, found) if isinstance(f, Estimate)
-    ]
+    shares = [f.value for x in shown for f in map(x.figures.get, found) if isinstance(f, Estimate)]
     shares += [x.high or x.value for seats in found.values() for some in seats for _, x in some]
     scale = next(end for end in SCALES if end >= min(100 * max(shares, default=0.0), 100))
     rows = []

@@ -95,7 +95,7 @@ def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
         for row in groups[key]:
             of_task.setdefault(row.task, []).append(row)
         alone = of_task.pop("", [])
-        blocks += _arrange_tasks(title, of_task, room)
+        blocks += _arrange(title, of_task, room)
         if alone:
             alone.sort(key=lambda row: (row.start_ns is None, row.start_ns or 0, row.name, row.id))
             cells = _chunk(alone, -(-len(alone) // (room or len(alone))))
@@ -106,9 +106,7 @@ def arrange_runs(rows: Sequence[RunListRow]) -> list[MapBlock]:
     return blocks
 
 
-def _arrange_tasks(
-    title: str, of_task: Mapping[str, list[RunListRow]], room: int
-) -> Iterator[MapBlock]:
+def _arrange(title: str, of_task: Mapping[str, list[RunListRow]], room: int) -> Iterator[MapBlock]:
     """Yield the tasks of one agent, those that always pass first; in `room` cells where not 0."""
     found: dict[int, list[tuple[float, tuple[bool, int, str], str]]] = {}
     for task, held in of_task.items():
@@ -325,9 +323,7 @@ def tabulate_runs(
         columns=tuple(columns),
         rows=tuple(
             doc.TableRow(
-                tuple(
-                    make_cell(name, row, links) or doc.TableCell("-", tone="quiet") for name in kept
-                ),
+                tuple(make_cell(x, row, links) or doc.TableCell("-", tone="quiet") for x in kept),
                 anchor="" if links.is_served or links.run(row.id) else doc.row_anchor(row.id),
                 match=row.name,
                 facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},

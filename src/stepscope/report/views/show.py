@@ -74,18 +74,16 @@ def show_run_json(store: Store, run: str) -> str:
 NEIGHBOURS = 6
 
 
-def _chosen(
-    trajectory: Trajectory, around: int | None, steps: tuple[int, int] | None
-) -> range | None:
-    count = len(trajectory.steps)
+def _chosen(run: Trajectory, around: int | None, steps: tuple[int, int] | None) -> range | None:
+    count = len(run.steps)
     if around is not None:
-        _check(trajectory, around)
+        _check(run, around)
         steps = around - NEIGHBOURS, around + NEIGHBOURS + 1
     if steps is None:
         return None
     if not (chosen := range(max(steps[0], 0), min(steps[1], count))):
         where = f"{steps[0]}:{steps[1]}; its steps are 0 to {count - 1}"
-        raise UsageError(f"no step of {trajectory.name!r} is in {where}")
+        raise UsageError(f"no step of {run.name!r} is in {where}")
     return chosen
 
 
@@ -517,12 +515,10 @@ def draw_curve(curve: Curve, width: int) -> list[str]:
     noise = "" if curve.sigma is None else f"{format_number(curve.sigma)}, "
     of = f" of {visible_line(curve.judge)}" if curve.judge else ""
     times = f", means of {curve.repeats} scorings" if curve.repeats > 1 else ""
-    rests = (
-        f"{runs.SOURCES[curve.source]}{of}{times}; noise {noise}{runs.NOISE[curve.sigma_source]}"
-    )
+    rest = f"{runs.SOURCES[curve.source]}{of}{times}; noise {noise}{runs.NOISE[curve.sigma_source]}"
     steps = words.list_some(curve.watch, MOST_STEPS)
     watch = f"watch {steps}: latency or cost spikes and the score holds" if steps else ""
-    for text in (_describe_break(curve), _gate(curve), watch, *curve.notes, rests):
+    for text in (_describe_break(curve), _gate(curve), watch, *curve.notes, rest):
         if text:
             out += words.fold(f"{'':<10}{text}", width, 10)
     return out

@@ -61,9 +61,7 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
             source, target = find_text(about, "from_agent"), find_text(about, "to_agent")
             return SpanContent(operation="handoff", agent=source, target=target)
         case "guardrail":
-            checked: dict[str, Json] = {
-                key: about[key] for key in ("name", "triggered") if key in about
-            }
+            checked: dict[str, Json] = {k: about[k] for k in ("name", "triggered") if k in about}
             return SpanContent(operation="guardrail", parts=(Part("data", extra=checked),))
         case "custom":
             data = about.get("data")
