@@ -71,7 +71,7 @@ def list_calibration(store: Store, settings: Settings) -> tuple[str, Calibration
     outcomes = [one.decision.outcome for one in view.value if one.labels]
     said = "No judge has been compared with people."
     if outcomes:
-        of = [f"{outcomes.count(x):,} {word}" for x, word in _DECIDED.items()]
+        of = [f"{sum(x == one for one in outcomes):,} {word}" for x, word in _DECIDED.items()]
         said = f"{format_count(len(outcomes), 'judge')} compared with people: {', '.join(of)}."
     if shifts:
         shifted = sum(one.decision.outcome == "fail" for one in shifts)
