@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import stepscope
 from stepscope import stats
 from stepscope.api import Notebook
 from stepscope.calibrate.gap import GroupGap, HeldOutGap, decide_gap, decide_retirement, measure_gap
+from stepscope.cases.files import load_cases
 from stepscope.cases.split import Split, draw_split, freeze
 from stepscope.cli.main import main
 from stepscope.errors import UsageError
@@ -228,3 +230,24 @@ def test_the_command_says_inflation_by_its_exit_code(
     assert "inflation: the gap is above 0" in out
     assert "find a true gap of 0.10 with a chance of" in out
     assert main([*words, "--json"]) == 3
+
+
+def test_a_file_of_a_frozen_folder_is_measured_by_the_split_of_the_folder(
+    notebook: Notebook, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(notebook, "1", failed=HELD)
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    for name, tasks in (("one", (*HELD[:5], *OTHERS[:20])), ("two", (*HELD[5:], *OTHERS[20:]))):
+        rows = [f'{{"workflow": "shop", "task": "{task}"}}' for task in tasks]
+        (folder / f"{name}.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    told = ["--store", str(tmp_path / "runs.db"), "--json"]
+    assert main(["calibrate", "gap", str(folder / "one.jsonl"), *told]) == 2
+    freeze(draw_split(load_cases(folder), share=0.2), folder)
+    capsys.readouterr()
+    counts = []
+    for place in (folder, folder / "one.jsonl", folder / "two.jsonl"):
+        assert main(["calibrate", "gap", str(place), *told]) == 3
+        ((group,),) = [one["groups"] for one in json.loads(capsys.readouterr().out)]
+        counts.append((group["held_out"]["n_tasks"], group["development"]["n_tasks"]))
+    assert counts == [(10, 40), (5, 20), (5, 20)]

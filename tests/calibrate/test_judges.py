@@ -312,7 +312,11 @@ def test_labels_say_what_they_cannot_decide() -> None:
     )
     assert head == "axes.termination: 12 labels of 12 items by 1 person."
     assert none.startswith("  No rate from 4 from the queue look_first, 8 of unknown probability:")
-    assert judge.startswith("  A judge: 88 more labels")
+    # Those that look_first chose test no judge.
+    assert judge == (
+        "  A judge: 92 more labels needed to accept one; one that is often wrong may be rejected "
+        "now."
+    )
     assert "whether people agree is not known" in rubric
     # A norming round is no label, and without labels nothing is said.
     assert told(one_label(0, queue="norming", round=1)) == []
@@ -332,3 +336,19 @@ def test_two_quarters_of_two_hundred_tell_a_drop_of_eleven_points() -> None:
     assert drop_to_see(0.05, 10) == 0.05
     with pytest.raises(DataError, match="one or more labels"):
         drop_to_see(0.5, 0)
+
+
+def test_one_label_rejects_no_judge_and_two_may() -> None:
+    judge = told(one_label(0, queue="uniform", probability=0.5))[2]
+    assert judge == (
+        "  A judge: 99 more labels needed to accept one; 1 to reject one that is often wrong."
+    )
+    assert told(one_label(0))[0] == "axes.termination: 1 label of 1 item by 1 person."
+    undecided = one_label(1, label="uncertain", decided=False)
+    assert "; 1 to reject" in told(one_label(0), undecided)[2]
+    assert "may be rejected now" in told(one_label(0), one_label(1))[2]
+    # As the protocol decides it, of a judge that is wrong on all of them.
+    for n, outcome in ((1, "undecided"), (2, "fail")):
+        wrong, tasks = np.ones(n), np.arange(n)
+        found, _ = decide_protocol(wrong, np.zeros(n), tasks, "runs", scored=False)
+        assert found.outcome == outcome

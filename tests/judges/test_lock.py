@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -10,7 +12,7 @@ import pytest
 from stepscope.api.rubrics import find_evaluation_runs, list_rubrics, lock_rubrics
 from stepscope.cases.files import load_cases
 from stepscope.cases.split import draw_split, freeze
-from stepscope.errors import ConfigError
+from stepscope.errors import ConfigError, EnvironmentFault
 from stepscope.judges.lock import (
     LOCK_FILE,
     ConsumedSet,
@@ -196,3 +198,65 @@ def test_settings_may_name_a_file_of_a_frozen_folder(tmp_path: Path, place: str)
         )
         found = find_evaluation_runs(made, load_settings(tmp_path), None)
     assert sorted(found) == sorted(f"r{task}" for _, task in split.tasks("held_out"))
+
+
+# Two commands at once: each waits until both are there, then changes the lock many times.
+AT_ONCE = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from stepscope.api.rubrics import consume_tests, lock_rubrics
+from stepscope.judges.rubrics import load_rubric
+from stepscope.settings import Settings
+from stepscope.store import Store
+from tests.factories import agent, run
+
+rubric, folder, store = sys.argv[1], Path(sys.argv[2]), Store.open(":memory:")
+plan = SimpleNamespace(store=store, where=None, drawn={}, rubrics=[load_rubric(rubric)])
+plan.options = SimpleNamespace(unlocked=frozenset())
+print("ready", flush=True)
+sys.stdin.readline()
+for turn in range(40):
+    if rubric == "axes.sequencing":
+        lock_rubrics(None, Settings(), [rubric], folder=folder)
+    store.put([run(agent("x"), id=f"r{turn}", name=f"n{turn}", tags={"evaluation": str(turn)})])
+    consume_tests(plan, Settings(), folder)
+store.close()
+"""
+
+
+def test_two_commands_at_once_lose_no_test_set(tmp_path: Path) -> None:
+    locked(tmp_path, "axes.termination", "axes.sequencing")
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", AT_ONCE, rubric, str(tmp_path)],
+            cwd=Path(__file__).parents[2], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True,
+        )
+        for rubric in ("axes.termination", "axes.sequencing")
+    ]  # fmt: skip
+    for one in started:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "ready\n"
+    for one in started:
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    assert [one.communicate()[1] for one in started] == ["", ""]
+    assert [one.returncode for one in started] == [0, 0]
+    assert [len(entry.tests) for entry in read_lock(tmp_path).rubric] == [40, 40]
+    # Nothing is left beside the lock; what a killed command left keeps nobody waiting.
+    assert [one.name for one in tmp_path.iterdir()] == [LOCK_FILE]
+    (tmp_path / f".{LOCK_FILE}.held").touch()
+    locked(tmp_path)
+    assert [one.name for one in tmp_path.iterdir()] == [LOCK_FILE]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault, match=r"rubrics\.lock: cannot be written \(No such"):
+        locked(tmp_path / "away")
+    # A link that somebody laid there is not followed.
+    (tmp_path / f".{LOCK_FILE}.held").symlink_to(tmp_path / "other")
+    with pytest.raises(EnvironmentFault, match="cannot be written"):
+        locked(tmp_path)
+    assert not (tmp_path / "other").exists()

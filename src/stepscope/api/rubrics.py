@@ -86,19 +86,20 @@ def lock_rubrics(
     The development set is every run that some judge answered by a rubric, at any version, but for
     runs of evaluation sets; `where` narrows it.
     """
-    lock, entries = locks.read_lock(folder), []
     paths = {load_rubric(one).name: one for one in names if one.endswith(".md") or "/" in one}
     tested = {} if store is None else find_evaluation_runs(store, settings, where)
-    for rubric in load_named_rubrics(names):
-        entry = locks.lock_rubric(rubric, paths.get(rubric.name, ""), lock)
-        if store is not None:
-            records = [
-                one for one in store.records(where, measure=record_measure(rubric))
-                if one.family not in NOT_MODELS and one.trajectory not in tested
-            ]  # fmt: skip
-            entry = _describe(store, entry, record_measure(rubric), records)
-        entries.append(entry)
-    locks.write_lock(folder, lock.put(entries))
+    entries = []
+    with locks.change_lock(folder) as lock:
+        for rubric in load_named_rubrics(names):
+            entry = locks.lock_rubric(rubric, paths.get(rubric.name, ""), lock)
+            if store is not None:
+                records = [
+                    one for one in store.records(where, measure=record_measure(rubric))
+                    if one.family not in NOT_MODELS and one.trajectory not in tested
+                ]  # fmt: skip
+                entry = _describe(store, entry, record_measure(rubric), records)
+            entries.append(entry)
+        locks.write_lock(folder, lock.put(entries))
     return tuple(entries)
 
 
@@ -176,14 +177,15 @@ def consume_tests(plan: JudgePlan, settings: Settings, folder: Path = Path()) ->
     """Note in the lock which test sets locked rubrics see; return notes on second looks."""
     if not (tests := _tests_of(plan, settings)):
         return ()
-    lock, notes = locks.read_lock(folder), list[str]()
-    now = lock
-    for name in sorted(tests.keys() - plan.options.unlocked):
-        if (entry := lock.get(name)) is not None:
-            entry, said = locks.consume_tests(entry, tests[name])
-            now, notes = now.put([entry]), notes + said
-    if now.rubric != lock.rubric:
-        locks.write_lock(folder, now)
+    notes = list[str]()
+    with locks.change_lock(folder) as lock:
+        now = lock
+        for name in sorted(tests.keys() - plan.options.unlocked):
+            if (entry := lock.get(name)) is not None:
+                entry, said = locks.consume_tests(entry, tests[name])
+                now, notes = now.put([entry]), notes + said
+        if now.rubric != lock.rubric:
+            locks.write_lock(folder, now)
     return tuple(notes)
 
 
@@ -247,8 +249,10 @@ def adopt_judge(
     )  # fmt: skip
     if found.decision.outcome == "pass" and sides[1][1] == entry.version:
         judge, _, snapshot = sides[1][0].partition("@")
-        named = {**entry.judges, judge: (snapshot,) if snapshot else ()}
-        locks.write_lock(folder, lock.put([replace(entry, judges=named)]))
+        with locks.change_lock(folder) as lock:
+            entry = lock.get(rubric.name) or entry
+            named = {**entry.judges, judge: (snapshot,) if snapshot else ()}
+            locks.write_lock(folder, lock.put([replace(entry, judges=named)]))
     return found
 
 

@@ -98,7 +98,6 @@ def parse_pairs(pairs: Sequence[str], option: str) -> dict[str, str]:
     return found
 
 
-VERSION = "1"
 # Records held before they are stored.
 _BATCH = 5_000
 
@@ -334,7 +333,8 @@ class VerdictImport:
             made = Record(
                 trajectory=run,
                 answer=msgspec.structs.replace(found, reason=reason),
-                version=VERSION, family=self._family, judge=rater, rubric=name, repeat=repeat,
+                version=records.GIVEN_VERSION, family=self._family, judge=rater, rubric=name,
+                repeat=repeat,
             )  # fmt: skip
         self.rubrics[name] += 1
         self.raters[rater] = None
@@ -544,7 +544,8 @@ class VerdictImport:
             self._said[measure] = {}
             for record in self._store.records(measure=measure):
                 answer = record.answer
-                if record.prompt or record.version != VERSION or not isinstance(answer, Verdict):
+                current = record.version == records.GIVEN_VERSION and not record.prompt
+                if not current or not isinstance(answer, Verdict):
                     continue
                 other = {records.HUMAN, records.IMPORTED} - {self._family}
                 if record.family in other and record.judge == self._rater:

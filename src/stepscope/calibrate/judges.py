@@ -42,6 +42,8 @@ from stepscope.values import Decision, Unmeasured, format_count
 
 # The protocol: labels, how far a judge may lean, and what correlation and concordance it needs.
 LABELS_OF_PROTOCOL, MOST_BIAS, LEAST_AGREEMENT = 100, 0.05, 0.6
+# One label has no interval; two that a judge got wrong may put kappa below what it needs.
+FEWEST_TO_REJECT = 2
 # One-sided tests at 95 % are limits at 90 %.
 ONE_SIDED = 0.9
 # z of 95 % and of 80 % power for both one-sided tests together (Chow and Liu).
@@ -108,11 +110,16 @@ def find_chosen(rows: Rows, where: Where | None, aspect: str) -> dict[Item, str]
     given = rows.labels if isinstance(rows, LabelledRows) else None
     for label in given(where, measure=rating_measure(aspect)) if given else ():
         item = (label.trajectory, label.step)
-        if label.queue == "file" or (label.is_random and label.queue != "active"):
+        if _tests_judges(label):
             random.add(item)
         else:
             found.setdefault(item, label.queue)
     return {item: queue for item, queue in found.items() if item not in random}
+
+
+def _tests_judges(label: Label) -> bool:
+    """Tell whether a label's item was not chosen for how it looks."""
+    return label.queue == "file" or (label.is_random and label.queue != "active")
 
 
 def _calibrate(
@@ -322,26 +329,29 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         )
         people = len({one.annotator for one in of})
         person = "1 person" if people == 1 else f"{people:,} people"
-        yield f"{rubric}: {len(of):,} labels of {len(said):,} items by {person}."
+        items = format_count(len(said), "item")
+        yield f"{rubric}: {format_count(len(of), 'label')} of {items} by {person}."
         if n := len(drawn):
             low, high = (float(one) for one in wilson(0.5, n, LEVEL))
             more = max(stats.HEADLINE_LABELS - n, 0)
             start = f"; {format_count(more, 'more label')} for a headline" if more else ""
             yield (
-                f"  A rate: {n:,} labels of a random draw give it to within "
-                f"{50 * (high - low):.0f} points at worst, closer with a judge{start}. Two such "
-                f"draws show a drop from 84 % if it is {100 * stats.drop_to_see(0.84, n):.0f} "
-                "points or more."
+                f"  A rate: {format_count(n, 'label')} of a random draw "
+                f"{'gives' if n == 1 else 'give'} it to within {50 * (high - low):.0f} points at "
+                f"worst, closer with a judge{start}. Two such draws show a drop from 84 % if it "
+                f"is {100 * stats.drop_to_see(0.84, n):.0f} points or more."
             )
         if chosen:
             told = ", ".join(f"{count:,} {why}" for why, count in sorted(chosen.items()))
             yield f"  No rate from {told}: how likely an item was to be asked about is not known."
-        lack = max(LABELS_OF_PROTOCOL - len(said), 0)
-        yield "  A judge: " + (
-            f"{format_count(lack, 'more label')} needed to accept one; one can be rejected now."
-            if lack
-            else "enough labels to accept or reject one that answered the same items."
-        )
+        fair = {(one.trajectory, one.step) for one in of if one.decided and _tests_judges(one)}
+        few = max(LABELS_OF_PROTOCOL - len(fair), 0)
+        told = f"{format_count(few, 'more label')} needed to accept one"
+        sooner = "one that is often wrong may be rejected now"
+        if len(fair) < FEWEST_TO_REJECT:
+            sooner = f"{FEWEST_TO_REJECT - len(fair)} to reject one that is often wrong"
+        enough = "enough labels to accept or reject one that answered the same items"
+        yield f"  A judge: {f'{told}; {sooner}' if few else enough}."
         both = sum(len(annotators) > 1 for annotators in said.values())
         yield "  The rubric: " + (
             f"{format_count(both, 'item')} by two people or more; stepscope agree decides."

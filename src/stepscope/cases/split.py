@@ -137,9 +137,7 @@ def refuse_edited(corpus: Path, cases: Mapping[TaskKey, Case]) -> Split | None:
 
     Of one file in a frozen folder only the cases in it are compared.
     """
-    split, whole = load_split(corpus), True
-    if split is None and not corpus.is_dir():
-        split, whole = load_split(corpus.parent), False
+    split, whole = find_split(corpus), corpus.is_dir() or split_path(corpus).exists()
     for one in split.cases if split is not None else ():
         case, name = cases.get((one.workflow, one.task)), f"{one.workflow}/{one.task}"
         if one.part == "held_out" and (whole or case is not None):

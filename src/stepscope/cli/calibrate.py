@@ -185,6 +185,7 @@ def labels_(
     Example: stepscope calibrate labels people.csv --rubric axes.termination
     """
     from stepscope.calibrate.judges import describe_labels
+    from stepscope.values import format_count
 
     if file is None and (rubric, rater) != (None, None):
         raise UsageError("--rubric and --rater are for a FILE")
@@ -199,7 +200,8 @@ def labels_(
             with stream.file:
                 found, refused = read_label_file(notebook.store, stream, rubric=rubric, rater=rater)
     said = list(describe_labels(found)) or ["No labels of people."]
-    said += [f"{refused:,} rows are no labels: import --verdicts says why."] if refused else []
+    no_labels = f"{format_count(refused, 'row')} left out: import --verdicts says why."
+    said += [no_labels] if refused else []
     if as_json:
         terminal.print_json({"labels": len(found), "refused": refused, "said": said})
     else:
@@ -258,22 +260,28 @@ def gap(
 
     Example: stepscope calibrate gap cases --by agent_version
     """
+    from msgspec.structs import replace
+
     from stepscope.calibrate.gap import measure_gap
     from stepscope.cases.files import load_cases
-    from stepscope.cases.split import load_split
+    from stepscope.cases.split import find_split
     from stepscope.store.where import combine_filters
 
     with options.open_existing(store) as notebook:
         named = {} if corpus is not None else notebook.settings.workflow
         places = [(Path(one.cases), name) for name, one in named.items() if one.cases is not None]
         places = places if corpus is None else [(corpus, "")]
-        frozen = [(at, name, split) for at, name in places if (split := load_split(at)) is not None]
+        frozen = [(at, name, split) for at, name in places if (split := find_split(at)) is not None]
         if not frozen:
             what = ", ".join(str(at) for at, _ in places) or "the settings name no cases"
             raise UsageError(f"no frozen corpus ({what}); stepscope case split CORPUS --freeze")
         found = []
         for at, name, split in frozen:
-            load_cases(at, name or split.cases[0].workflow)  # refuses edited ones
+            cases = load_cases(at, name or split.cases[0].workflow)  # refuses edited ones
+            if not at.is_dir():
+                keys = {(one.workflow, one.task) for one in cases}
+                inside = (one for one in split.cases if (one.workflow, one.task) in keys)
+                split = replace(split, cases=tuple(inside))
             found.append(
                 measure_gap(
                     notebook.store, str(at), split, by=by or "agent_version", measure=measure,

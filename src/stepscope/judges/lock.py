@@ -3,12 +3,14 @@
 The file is written by commands and committed by the user. A rubric is locked while its file and the
 prompt template of its kind are those of the lock. Test sets are consumed at their first use, and
 stay consumed under later versions: a later figure on them is a second look. Refused: a lock that
-was edited by hand, and another text under a version that is locked.
+was edited by hand, and another text under a version that is locked. Commands that change it at once
+wait for each other, so that no test set that one of them consumed is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -16,7 +18,7 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.judges.rubrics import Rubric, load_prompt
 from stepscope.model.records import Figure
-from stepscope.safety.sealed import SealedFile, read_sealed, seal, write_sealed
+from stepscope.safety.sealed import SealedFile, hold_sealed, read_sealed, seal, write_sealed
 
 LOCK_FILE = "rubrics.lock"
 # Digits of a run's id in the lock.
@@ -72,6 +74,13 @@ def write_lock(folder: Path, lock: RubricLock) -> Path:
     """Write the lock into a folder."""
     write_sealed(folder / LOCK_FILE, lock)
     return folder / LOCK_FILE
+
+
+@contextmanager
+def change_lock(folder: Path) -> Iterator[RubricLock]:
+    """Give the lock in a folder, and keep other commands from changing it until it is written."""
+    with hold_sealed(folder / LOCK_FILE):
+        yield read_lock(folder)
 
 
 def explain_unlocked(rubric: Rubric, lock: RubricLock) -> str:

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import msgspec
 
 from stepscope.errors import DataError
-from stepscope.model.records import HUMAN, JUDGE_PREFIX, Answer, Record, Verdict
+from stepscope.model.records import GIVEN_VERSION, HUMAN, JUDGE_PREFIX, Answer, Record, Verdict
 from stepscope.values import Unmeasured
 
 # How an item came to be asked:
@@ -27,8 +27,6 @@ Queue = Literal[
 QUEUES: tuple[Queue, ...] = get_args(Queue)
 # Drawn at random from what they are of; and those whose probability is one among all runs.
 DRAWN_QUEUES, RANDOM_QUEUES = ("uniform", "active", "shape"), ("uniform", "active", "file")
-# The version of the records that labels become.
-LABEL_VERSION = "1"
 _NOT_DECIDED = "the annotator says that the recording does not decide it"
 
 
@@ -89,7 +87,7 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         return Record(
             trajectory=self.trajectory,
             answer=answer,
-            version=LABEL_VERSION,
+            version=GIVEN_VERSION,
             family=HUMAN,
             judge=self.annotator,
             rubric=self.measure.removeprefix(JUDGE_PREFIX),

@@ -64,6 +64,8 @@ class Scale(msgspec.Struct, frozen=True):
 
 # Families of records that are no model's: deterministic measures, people, files from elsewhere.
 RULES, HUMAN, IMPORTED = "rules", "human", "imported"
+# The version of records that labels, in traces too, and the verdicts of files become.
+GIVEN_VERSION = "1"
 # Their names are nobody's snapshot: an e-mail address keeps its sign.
 NOT_MODELS = frozenset({RULES, HUMAN, IMPORTED})
 # Who annotates, as OpenInference and the backends name it; a family that is not here is a model's.

@@ -6,6 +6,10 @@ layout may change, since the hash is over the content.
 
 from __future__ import annotations
 
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
@@ -45,6 +49,30 @@ def write_sealed(path: Path, value: SealedFile) -> None:
             file.write(msgspec.json.format(msgspec.json.encode(seal(value)), indent=1) + b"\n")
     except OSError as e:
         raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
+
+
+@contextmanager
+def hold_sealed(path: Path) -> Iterator[None]:
+    """Keep others from changing a file between a reading and a writing: they wait.
+
+    The lock is a file beside it, which is removed; what a kill leaves of it keeps nobody waiting.
+    `EnvironmentFault` where the folder cannot be written.
+    """
+    held, handle = path.with_name(f".{path.name}.held"), -1
+    try:
+        while handle < 0:
+            handle = os.open(held, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if not os.fstat(handle).st_nlink:  # removed by who held it: the next one is another
+                os.close(handle)
+                handle = -1
+    except OSError as e:
+        raise EnvironmentFault(f"{path}: cannot be written ({e.strerror})") from e
+    try:
+        yield
+    finally:
+        held.unlink(missing_ok=True)
+        os.close(handle)
 
 
 def read_sealed(path: Path, kind: type[T], what: str) -> T | None:

@@ -16,8 +16,7 @@ import msgspec
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Label
-from stepscope.model.labels import LABEL_VERSION
-from stepscope.model.records import HUMAN, IMPORTED
+from stepscope.model.records import GIVEN_VERSION, HUMAN, IMPORTED
 from stepscope.runtime.database import Connection
 from stepscope.safety.redact import Redactor
 from stepscope.store.records import WHOLE, RowIds, insert_records
@@ -168,7 +167,7 @@ def _check_rater(db: Connection, label: Label) -> None:
     found = db.execute(
         "SELECT family FROM questions WHERE measure = ? AND version = ? AND facts = ''"
         " AND judge = ? AND prompt = ''",
-        (label.measure, LABEL_VERSION, label.annotator),
+        (label.measure, GIVEN_VERSION, label.annotator),
     ).fetchone()
     if found is not None and found[0] != HUMAN:
         kind = "imported" if found[0] == IMPORTED else f"of family {found[0]}"
@@ -190,7 +189,7 @@ def _withdraw(db: Connection, id_: int) -> Label:
             " AND version = ? AND judge = ? AND prompt = '' AND family = ?)",
             (
                 label.trajectory, WHOLE if label.step is None else label.step, label.repeat,
-                label.measure, LABEL_VERSION, label.annotator, HUMAN,
+                label.measure, GIVEN_VERSION, label.annotator, HUMAN,
             ),
         )  # fmt: skip
     return label

@@ -22,7 +22,7 @@ import msgspec
 
 from stepscope import model
 from stepscope.errors import StoreError
-from stepscope.model.records import HUMAN, IMPORTED, RULES, STEP_SCORES
+from stepscope.model.records import GIVEN_VERSION, HUMAN, IMPORTED, RULES, STEP_SCORES
 from stepscope.model.trajectory import outcome_of_label
 from stepscope.runtime.database import Connection
 from stepscope.safety.text import visible_line
@@ -33,7 +33,6 @@ from stepscope.values import UNMEASURED_KINDS, Unmeasured
 WHOLE = -1  # the step of an answer about the whole run
 _VALUE, _LABEL = 1, 2
 _STATES = {kind: -1 - at for at, kind in enumerate(UNMEASURED_KINDS)}
-HUMAN_VERSION = "1"
 
 # Binding None costs the sqlite3 module more than ten integers: absent columns travel as these and
 # become NULL inside the statement. None of them is a value that its column could hold.
@@ -311,7 +310,7 @@ def label_records(
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
         yield model.Record(
-            trajectory=trajectory, answer=_labelled(label, steps), version=HUMAN_VERSION,
+            trajectory=trajectory, answer=_labelled(label, steps), version=GIVEN_VERSION,
             family=HUMAN, judge=label.annotator, repeat=seen[key],
         )  # fmt: skip
 
