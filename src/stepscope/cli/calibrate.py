@@ -325,6 +325,77 @@ def drift(
     return 0 if "pass" in outcomes else options.UNMEASURED
 
 
+User = Annotated[
+    str, Option(metavar="TAG", help="The tag that names the user; tasks where there is none.")
+]
+
+
+def production(
+    *,
+    evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
+    production: Annotated[str, Option(metavar="EXPR", help="The runs of production.")],
+    user: User = "user",
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Compare the shapes of evaluation runs with those of production runs.
+
+    Both need step scores by one judge. Shares have intervals; a change is told if whole users,
+    exchanged between the sides, seldom bring one as large in any shape. The exit code is 3 if one
+    is shown.
+
+    Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
+    'live'"
+    """
+    sides = {"evaluation": evaluation, "production": production}
+    return _compare_sides(sides, user, since, seed, store, as_json)
+
+
+def followup(
+    *,
+    before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
+    after: Annotated[str, Option(metavar="EXPR", help="Production runs after it.")],
+    user: User = "user",
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
+    """Compare the shapes of production runs before and after an intervention.
+
+    As stepscope calibrate production: did the shape that it was made against become rarer?
+
+    Example: stepscope calibrate followup --before "agent_version = '1'" --after "agent_version =
+    '2'"
+    """
+    return _compare_sides({"before": before, "after": after}, user, since, seed, store, as_json)
+
+
+def _compare_sides(
+    sides: dict[str, str], user: str, since: str | None, seed: int | None, store: Path | None,
+    as_json: bool,
+) -> int:  # fmt: skip
+    from stepscope.report.production import compare_production
+    from stepscope.store.where import combine_filters, parse_where
+    from stepscope.values import Unmeasured
+
+    (first, one), (second, other) = sides.items()
+    with options.open_existing(store) as notebook:
+        chosen = [combine_filters(text, since) or parse_where(text) for text in (one, other)]
+        found = compare_production(
+            notebook.store, (chosen[0], chosen[1]), names=(first, second), user=user,
+            seed=notebook.settings.seed if seed is None else seed,
+        )  # fmt: skip
+    terminal.print_result(found, as_json=as_json)
+    if isinstance(found.shapes, Unmeasured):
+        return options.UNMEASURED
+    return options.GATE_FAILED if found.diverged else 0
+
+
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     from stepscope.values import Unmeasured, format_interval, format_number
 

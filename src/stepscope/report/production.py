@@ -1,0 +1,170 @@
+"""Evaluation runs against production runs, or production before and after: the shapes of effort.
+
+Both sides are scored by one judge under one version, since another judge's shapes are no measure of
+a difference: a side that has none of these scores is refused. Shares are those under which all
+curves together are most likely, never counts of labels; p hands whole users out anew, and is of the
+largest change of all shapes, so that looking at five of them raises no alarm. A shape that
+production has more of is to be added to the evaluation suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+from zlib import crc32
+
+import msgspec
+import numpy as np
+
+from stepscope.errors import UsageError
+from stepscope.report.rows import FleetShapes, classify_fleet, number_tasks
+from stepscope.shape import compare_fleets
+from stepscope.shape.types import SHAPES
+from stepscope.stats import codes
+from stepscope.store.columns import Rows
+from stepscope.store.where import Where
+from stepscope.values import (
+    Estimate,
+    Unmeasured,
+    format_count,
+    format_difference,
+    format_estimate,
+    format_limits,
+    format_p,
+)
+
+ALPHA = 0.05
+
+
+class ShapeDivergence(msgspec.Struct, frozen=True, kw_only=True):
+    """One shape on both sides."""
+
+    shape: str
+    first: Estimate  # its share on the first side
+    second: Estimate
+    difference: Estimate  # second less first
+    p: float  # of the largest difference of all shapes
+    change: Literal["more", "less", ""]  # what is shown; "" where nothing is
+
+    @property
+    def could_be_undone(self) -> bool:
+        """Whether runs without a shape, all at their worst, leave no such change."""
+        more = self.change == "more"
+        high, low = (self.second, self.first) if more else (self.first, self.second)
+        return (high.worst_low or 0.0) <= (1.0 if low.worst_high is None else low.worst_high)
+
+
+class ProductionComparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The shapes of two sides of runs."""
+
+    sides: tuple[str, str]  # what they are called
+    runs: tuple[int, int]  # with a curve that a shape fits
+    clusters: tuple[int, int]  # users, or tasks
+    unmeasured: tuple[dict[str, int], dict[str, int]]
+    source: str  # whose scores
+    shapes: tuple[ShapeDivergence, ...] | Unmeasured
+
+    @property
+    def diverged(self) -> tuple[ShapeDivergence, ...]:
+        """The shapes of which a change is shown."""
+        known = () if isinstance(self.shapes, Unmeasured) else self.shapes
+        return tuple(one for one in known if one.change)
+
+    def __str__(self) -> str:
+        """Say it as a table."""
+        return "\n".join(_lines(self))
+
+
+def compare_production(
+    rows: Rows,
+    sides: tuple[Where, Where],
+    *,
+    names: tuple[str, str] = ("evaluation", "production"),
+    user: str = "user",  # the tag that names who the run is of
+    seed: int = 0,
+) -> ProductionComparison:
+    """Return how the shapes of two sides differ; `UsageError` where they cannot be compared."""
+    either = "(" + sides[0].sql + ") OR (" + sides[1].sql + ")"
+    runs = rows.runs(Where(either, sides[0].parameters + sides[1].parameters))
+    chosen = [np.flatnonzero(np.isin(runs.key, rows.runs(where).key)) for where in sides]
+    for name, at in zip(names, chosen, strict=True):
+        if not len(at):
+            raise UsageError(f"no run is of {name}")
+    if len(both := np.intersect1d(chosen[0], chosen[1])):
+        n = format_count(len(both), "run")
+        raise UsageError(f"{n} on both sides, as {runs.name[both[0]]!r}; choose sides apart")
+    shapes = classify_fleet(rows, runs)
+    parts = [None if shapes is None else shapes.take(at) for at in chosen]
+    for name, part in zip(names, parts, strict=True):
+        if part is None or not part.fitted.any():
+            whose = "" if shapes is None else f" by the {shapes.source}"
+            raise UsageError(
+                f"no run of {name} has a curve{whose}: score both sides by one judge and version"
+            )
+    a, b = [part for part in parts if isinstance(part, FleetShapes)]
+    tags = rows.tag(user, runs).tolist()
+    if user != "user" and not any(tags):
+        raise UsageError(f"--user {user}: no run has the tag {user!r}")
+    tasks = number_tasks(runs).tolist()
+    who = codes([("task", at) if tag is None else tag for tag, at in zip(tags, tasks, strict=True)])
+    users = [who[at][part.fitted] for at, part in zip(chosen, (a, b), strict=True)]
+    lost = _count_lost(a), _count_lost(b)
+    found = compare_fleets(
+        a.log_likelihood[a.fitted], b.log_likelihood[b.fitted],
+        rng=np.random.default_rng([seed, crc32(b"production")]), clusters=(users[0], users[1]),
+        unmeasured=lost,
+    )  # fmt: skip
+    rows_of: tuple[ShapeDivergence, ...] | Unmeasured
+    rows_of = found if isinstance(found, Unmeasured) else tuple([
+        ShapeDivergence(
+            shape=shape, first=found.first[shape], second=found.second[shape],
+            difference=found.difference[shape], p=found.p[shape],
+            change="more" if shape in found.risen(ALPHA)
+            else "less" if shape in found.fallen(ALPHA) else "",
+        )
+        for shape in SHAPES
+    ])  # fmt: skip
+    return ProductionComparison(
+        sides=names, runs=(int(a.fitted.sum()), int(b.fitted.sum())),
+        clusters=(len(set(users[0].tolist())), len(set(users[1].tolist()))),
+        unmeasured=lost, source=a.source, shapes=rows_of,
+    )  # fmt: skip
+
+
+def _count_lost(side: FleetShapes) -> dict[str, int]:
+    unmodelled = int(side.unmodelled.sum())
+    return side.lost() | ({"unmodelled": unmodelled} if unmodelled else {})
+
+
+def _lines(found: ProductionComparison) -> Iterator[str]:
+    first, second = found.sides
+    for name, n, of, lost in zip(
+        found.sides, found.runs, found.clusters, found.unmeasured, strict=True
+    ):
+        gone = ", ".join(f"{count:,} {kind}" for kind, count in lost.items())
+        yield (
+            f"{name}: {format_count(n, 'run')} of {of:,} users or tasks"
+            + (f"; without a shape: {gone}" if gone else "")
+        )
+    yield f"scores: {found.source}"
+    if isinstance(found.shapes, Unmeasured):
+        yield f"{found.shapes.kind}: {found.shapes.reason}"
+        return
+    yield f"{'shape':<19} {first:<15} {second:<15} {'difference':<25} p"
+    for one in found.shapes:
+        limits = format_limits(one.difference.low, one.difference.high, one.difference.unit)
+        moved = f"{format_difference(one.difference.value, one.difference.unit)}, {limits}"
+        yield (
+            f"{one.shape:<19} {format_estimate(one.first):<15} {format_estimate(one.second):<15} "
+            f"{moved:<25} {format_p(one.p)}{f'  {one.change}' if one.change else ''}"
+        )
+    sides = [side for one in found.shapes for side in (one.first, one.second)]
+    yield from sorted({told for side in sides for told in side.diagnostics})
+    doubt = [one.shape for one in found.diverged if one.could_be_undone]
+    if doubt:
+        yield f"runs without a shape could undo the change of {', '.join(doubt)}"
+    more = [one.shape for one in found.diverged if one.change == "more"]
+    if not found.diverged:
+        yield "no difference is shown; the intervals say how large one may be"
+    elif found.sides[0] == "evaluation" and more:
+        yield f"add cases that bring {', '.join(more)} to the evaluation suite"
