@@ -12,8 +12,9 @@ and again until a judge passes is not this test.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from math import atanh, ceil
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -120,6 +121,62 @@ def find_chosen(rows: Rows, where: Where | None, aspect: str) -> dict[Item, str]
 def _tests_judges(label: Label) -> bool:
     """Tell whether a label's item was not chosen for how it looks."""
     return label.queue == "file" or (label.is_random and label.queue != "active")
+
+
+def read_run_labels(rows: Rows, rubric: str) -> tuple[Label, ...]:
+    """Return what people said of whole runs under a rubric, norming rounds aside."""
+    given = rows.labels(measure=JUDGE_PREFIX + rubric) if isinstance(rows, LabelledRows) else ()
+    return tuple(label for label in given if label.step is None and not label.round)
+
+
+class RateLabels(NamedTuple):
+    """The labels of some runs from which a rate of them may be computed."""
+
+    decided: list[Label]  # from a random draw, each with an answer
+    places: Ints  # of the runs that have one
+    values: Floats  # what people said there: 1 for a failure, parts where they are split
+    shares: Floats  # of the draw
+    undecided: int  # runs that people could not decide
+    refused: dict[str, int]  # labels for no rate, by why
+
+
+def choose_labels(
+    labels: Iterable[Label], place: Mapping[str, int], fails: Callable[[str], bool]
+) -> RateLabels | None:
+    """Return the labels of these runs, by place, for a rate; None where no label is of them."""
+    of_these = [label for label in labels if label.trajectory in place]
+    if not of_these:
+        return None
+    refused = Counter(name_refusal(one) for one in of_these if not one.is_random)
+    usable = [one for one in of_these if one.is_random]
+    decided = [one for one in usable if one.decided and one.label not in (None, UNCERTAIN)]
+    said: dict[int, list[float]] = defaultdict(list)
+    for one in decided:
+        said[place[one.trajectory]].append(float(fails(str(one.label))))
+    places = np.array(sorted(said), np.int64)
+    undecided = len({one.trajectory for one in usable} - {one.trajectory for one in decided})
+    return RateLabels(
+        decided, places, np.array([sum(said[at]) / len(said[at]) for at in places.tolist()]),
+        _shares(decided, place, places, len(place)), undecided, dict(sorted(refused.items())),
+    )  # fmt: skip
+
+
+def name_refusal(label: Label) -> str:
+    """Return why a label that is not of a random draw is for no rate."""
+    return "of unknown probability" if label.queue == "file" else f"from the queue {label.queue}"
+
+
+def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, runs: int) -> Floats:
+    """Return the share of a draw of each labelled run; queues count by their numbers of labels."""
+    known: dict[str, list[Label]] = defaultdict(list)
+    for one in labels:
+        known[f"{one.queue} {one.policy}"].append(one)
+    weight: dict[int, float] = {}
+    for of_queue in known.values():
+        inverse = {place[one.trajectory]: 1 / (one.probability or 1.0) for one in of_queue}
+        mean = sum(inverse.values()) / len(inverse)
+        weight |= {at: one / mean for at, one in inverse.items() if at not in weight}
+    return 1 / (runs * np.array([weight[at] for at in places.tolist()]))
 
 
 def _calibrate(
@@ -322,11 +379,7 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         for one in of:
             said[one.trajectory, one.step].add(one.annotator)
         drawn = {(one.trajectory, one.step) for one in of if one.is_random and one.decided}
-        chosen = Counter(
-            "of unknown probability" if one.queue == "file" else f"from the queue {one.queue}"
-            for one in of
-            if not one.is_random
-        )
+        chosen = Counter(name_refusal(one) for one in of if not one.is_random)
         people = len({one.annotator for one in of})
         person = "1 person" if people == 1 else f"{people:,} people"
         items = format_count(len(said), "item")

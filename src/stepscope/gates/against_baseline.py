@@ -235,13 +235,17 @@ def _compare_with_draws(
 
 def say_drop(gate: GatePolicy, found: Comparison) -> str:
     """Return the drop with its interval, cases and margin in words."""
-    effect = found.effect
+    return say_effect(gate, found.effect, format_count(found.n, "case"))
+
+
+def say_effect(gate: GatePolicy, effect: Estimate | Unmeasured, on: str) -> str:
+    """Return a drop on these cases or runs."""
     if isinstance(effect, Unmeasured):
         return effect.reason
     word = "drop" if effect.value >= 0 else "rise"
     return (
         f"{word} of {format_difference(abs(effect.value), 'share').removeprefix('+')} on "
-        f"{format_count(found.n, 'case')}, {100 * effect.level:g} % interval "
+        f"{on}, {100 * effect.level:g} % interval "
         f"{format_interval(effect)}, margin {100 * gate.bound:.3g} points"
     )
 

@@ -20,9 +20,11 @@ import numpy as np
 
 from stepscope import registry, stats
 from stepscope.calibrate.drift import find_shifts
+from stepscope.calibrate.judges import read_run_labels
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
+from stepscope.gates.corrected import correct_gate
 from stepscope.gates.judged import (
     FEWEST_GOOD,
     FalseAlarms,
@@ -34,7 +36,13 @@ from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.new_modes import build_modes_test, list_new_cases
 from stepscope.gates.rates import GateTest
 from stepscope.gates.sample import Absent, Arm, Sample, SampleRun, build_arm, say_no_runs
-from stepscope.gates.settings import GatePolicy, WorkflowPolicy, policies_hash, rescore_command
+from stepscope.gates.settings import (
+    GatePolicy,
+    WorkflowPolicy,
+    policies_hash,
+    rescore_command,
+    split_judged,
+)
 from stepscope.gates.types import (
     CaseFailure,
     GateAnswer,
@@ -43,7 +51,7 @@ from stepscope.gates.types import (
     WorkflowDecision,
     answer_undecided,
 )
-from stepscope.model import Verdict
+from stepscope.model import Label, Verdict
 from stepscope.model.records import NOT_APPLICABLE, RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
@@ -65,6 +73,9 @@ class WorkflowUnderTest:
     # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
     seed: int = 0  # where permutations that are drawn start
+    # what people said of whole runs, by judged column, ids cut to `ID_DIGITS`; None: not asked
+    labels: Mapping[str, Sequence[Label]] | None = None
+    look: int = 1
     # of a selftest: what is done to the runs before they are asked about; p is told less exactly
     change: Callable[[Arm], Arm] | None = None
 
@@ -85,6 +96,7 @@ def prepare_workflow(
     # is a trial where its case has not enough others
     apart: bool,
     none: str,  # why there are no runs, where there are none
+    labels: Mapping[str, int],  # how many people gave, by judged column
 ) -> WorkflowUnderTest:
     """Return a workflow with the runs under test: not the baseline's own, earlier looks pooled."""
     # Whom this tier does not ask has lost nothing, in later looks at these runs neither.
@@ -110,7 +122,7 @@ def prepare_workflow(
     missing = design.missing(sample.runs)
     if sample.runs and commit is not None:
         name = look_key(commit, policy.workflow, policy.hash)
-        pooled = pool_looks(log.log.entries.get(name), sample)
+        pooled = pool_looks(log.log.entries.get(name), sample, labels)
         log.log = replace_entry(log.log, name, pooled)
         if len(pooled.runs) > len(sample.runs):
             earlier = len(pooled.runs) - len(sample.runs)
@@ -157,7 +169,16 @@ def evaluate_gate(
         alarms = count_false_alarms(gate, setting.policy.workflow, setting.sample, before, rows)
         if alarms.good < FEWEST_GOOD:
             return _ask_regression(gate, setting, alarms)
-    return _ask(gate, setting, alarms)
+    found = _ask(gate, setting, alarms)
+    if setting.labels is None or isinstance(found, GateAnswer) or gate.source == RULES:
+        return found
+    samples = [(len(setting.sample.runs), setting.whole)]
+    if gate.compares and isinstance(setting.baseline, Sample):
+        samples.append((len(setting.baseline.runs), setting.baseline))
+    return found if gate.rule == "count" else correct_gate(
+        gate, found, samples, setting.labels.get(name, ()), look=setting.look,
+        looked=setting.sample.labels.get(name, (0, None))[1], seed=setting.seed,
+    )  # fmt: skip
 
 
 def _answer_drift(
@@ -394,6 +415,11 @@ def decide_gates(
     found = read_gate_samples(rows, names, columns, where, labelled=labelled)
     samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
+    labels = {
+        name: [msgspec.structs.replace(x, trajectory=x.trajectory[:ID_DIGITS]) for x in of]
+        for name in sorted({gate.reads[0] for gate in asked if gate.source != RULES})
+        if (of := read_run_labels(rows, split_judged(name)[0]))
+    }
     settings = [
         prepare_workflow(
             policy,
@@ -403,13 +429,15 @@ def decide_gates(
             commit=commit,
             apart=apart,
             none="" if sample.runs else say_no_runs(rows, policy.workflow, where),
+            labels={} if looks is None else {name: len(of) for name, of in labels.items()},
         )
         for policy, sample in zip(policies, samples, strict=True)
     ]
     lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
+    look = max([attempt, *(setting.sample.looks for setting in settings)])
     settings = [
-        replace(setting, absent=absent * max(1, setting.sample.looks), seed=seed)
-        for setting, absent in zip(settings, lacks, strict=True)
+        replace(one, absent=gone * max(1, one.sample.looks), seed=seed, labels=labels, look=look)
+        for one, gone in zip(settings, lacks, strict=True)
     ]
     judged = any(gate.source != RULES for policy in policies for gate in policy.gates)
     shifts = tuple(find_shifts(rows)) if judged else ()
@@ -419,7 +447,6 @@ def decide_gates(
         for s in settings
         for gate in s.policy.gates
     ]
-    look = max([attempt, *(setting.sample.looks for setting in settings)])
     answers, spent = answer_gates(tests, look, alpha)
     alone = spent / max(1, sum(isinstance(one, GateTest) for one in tests))
     told = iter([
@@ -456,7 +483,7 @@ def answer_gates(
 
     `look` counts from 1; `alpha` is the chance of a false alarm over all gates and looks.
     """
-    tested = [one.p / one.weight for one in found if isinstance(one, GateTest)]
+    tested = [min(1.0, one.p / one.weight) for one in found if isinstance(one, GateTest)]
     share = stats.look_alpha(look, alpha)
     adjusted = iter(stats.holm(tested).tolist())
     told: list[tuple[GateAnswer, float | None, float | None]] = []
@@ -535,6 +562,7 @@ def _decision(
         cause=answer.cause,
         reason="; ".join(part for part in parts if part),
         estimate=answer.estimate,
+        uncorrected=answer.uncorrected,
         p=p,
         p_adjusted=p_adjusted,
         detectable=answer.detectable,

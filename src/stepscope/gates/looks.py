@@ -11,7 +11,7 @@ spending: calibration, section 1 (the sum over all looks is alpha).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -94,24 +94,29 @@ def load_look_log(path: str | Path) -> LookLog:
     return log
 
 
-def pool_looks(entry: Sample | None, sample: Sample) -> Sample:
+def pool_looks(entry: Sample | None, sample: Sample, labels: Mapping[str, int]) -> Sample:
     """Return the runs of all looks together, with how many looks there were.
 
     What was scored again takes the place of what was logged. Runs that were logged under another
     question (a measure of another version) are left out: they cannot be pooled, but their looks
-    count.
+    count. `labels` are people's, by judged column: more of them are another look at that column.
     """
     if entry is None:
-        return msgspec.structs.replace(sample, looks=1)
+        said = {name: (n, 1) for name, n in labels.items()}
+        return msgspec.structs.replace(sample, looks=1, labels=said)
     now = {run.id for run in sample.runs}
     # A look without judges answers none of their questions, and no other one.
     both = entry.asked.keys() & sample.asked.keys()
     same = all(sample.asked[name] == entry.asked[name] for name in both)
     same = same and set(entry.cells) == set(sample.cells)
+    new = not now <= {run.id for run in entry.runs}
+    held = {name: entry.labels.get(name, (0, entry.looks)) for name in labels}
+    said = {name: (n, held[name][1] + (new or n != held[name][0])) for name, n in labels.items()}
     kept = entry.take([at for at, run in enumerate(entry.runs) if run.id not in now and same])
     return msgspec.structs.replace(
         sample,
-        looks=entry.looks + (not now <= {run.id for run in entry.runs}),
+        looks=entry.looks + new,
+        labels={**entry.labels, **said},
         runs=(*kept.runs, *sample.runs),
         asked={**entry.asked, **sample.asked} if same else sample.asked,
         cells={name: (*kept.cells.get(name, ()), *cells) for name, cells in sample.cells.items()},

@@ -22,7 +22,7 @@ from stepscope.gates.judged import FalseAlarms
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy, rescore_command
 from stepscope.gates.types import GateAnswer, answer_undecided
-from stepscope.model.records import RULES
+from stepscope.model.records import RULES, Figure
 from stepscope.stats.intervals import effective_size
 from stepscope.stats.sample import sum_by_cluster
 from stepscope.values import Estimate, Unmeasured, format_count, format_interval, format_percent
@@ -130,7 +130,7 @@ def _answer_proof(
 ) -> GateAnswer:
     """Pass or fail where a limit lies clear of the threshold; else say what is missing."""
     shown = _rate_estimate(gate, side)
-    said = _say_rate(gate, shown)
+    said = say_rate(gate, shown)
     if p_adjusted <= alpha:
         return GateAnswer(outcome="fail", reason=said, estimate=shown)
     if is_below(lambda at: estimate_bad_rate(side.filled(bad=True), at), gate.bound, PROOF * alpha):
@@ -192,7 +192,11 @@ def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Es
     measured = side.measured()
     if breaches and gate.quantity.kind != "recovered":
         measured = replace(measured, top=(measured.top > 0).astype(np.float64))
-    found = estimate_bad_rate(measured, INTERVAL_LEVEL)
+    return orient(gate, estimate_bad_rate(measured, INTERVAL_LEVEL))
+
+
+def orient(gate: GatePolicy, found: Figure) -> Figure:
+    """Return a rate of bad runs as the policy speaks of it."""
     if isinstance(found, Unmeasured) or not gate.wants_good:
         return found
     value, low, high, worst_low, worst_high = (
@@ -204,7 +208,8 @@ def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Es
     )
 
 
-def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
+def say_rate(gate: GatePolicy, shown: Figure, runs: str = "") -> str:
+    """Return a rate with its interval and what is allowed; `runs` are not those of the estimate."""
     if isinstance(shown, Unmeasured):
         return shown.reason
     bound = 1 - gate.bound if gate.wants_good else gate.bound
@@ -218,7 +223,7 @@ def _say_rate(gate: GatePolicy, shown: Estimate | Unmeasured) -> str:
     side = "at least" if gate.wants_good else "at most"
     return (
         f"{format_percent(shown.value)} of "
-        f"{format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
+        f"{runs or format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
         f"{100 * shown.level:g} % interval {format_interval(shown)}; "
         f"allowed: {side} {100 * bound:.3g} %"
     )

@@ -94,6 +94,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     asked: dict[str, MeasureQuestion]  # by measure that has records: which question they answer
     runs: tuple[SampleRun, ...]  # the runs, in the order in which they came
     cells: dict[str, tuple[Cell, ...]]  # by measure, one cell a run
+    # of the log: by judged column, people's labels, and looks that brought runs or labels
+    labels: dict[str, tuple[int, int]] = {}
     agents: tuple[str, ...] = ()  # names of the agents, with their versions where known
     workflow: str = ""  # of a baseline: whose runs they are
     commit: str | None = None  # of a baseline: what they are runs of, where that was said

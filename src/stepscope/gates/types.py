@@ -52,6 +52,7 @@ class GateAnswer:
     estimate: Estimate | Unmeasured | None = None
     detectable: float | None = None
     runs_needed: int | None = None
+    uncorrected: Estimate | Unmeasured | None = None
 
 
 def answer_undecided(
@@ -93,6 +94,8 @@ class GateDecision(msgspec.Struct, frozen=True, kw_only=True):
     # the rate, or what got worse (baseline minus current: positive is worse; or the ratio of
     # medians), with its 90 % interval: each limit is one-sided 95 %
     estimate: Estimate | Unmeasured | None = None
+    # the judge's own estimate where people's labels corrected it, and the corrected one decided
+    uncorrected: Estimate | Unmeasured | None = None
     # one-sided chance of such runs if nothing is wrong; None where nothing is tested
     p: float | None = None
     p_adjusted: float | None = None  # p after Holm over all gates of this invocation

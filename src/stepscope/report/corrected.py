@@ -10,12 +10,12 @@ as it answers now, weaken it, and it says so. Statistics: `stepscope.stats.corre
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from stepscope import stats
+from stepscope.calibrate.judges import choose_labels
 from stepscope.model import Label
 from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN, Figure
 from stepscope.report.types import CorrectedShare
@@ -26,8 +26,6 @@ from stepscope.values import Unmeasured, format_count, format_percent
 # Labels that are older than the newest run by more than this speak of another time.
 OLD_DAYS = 90
 DAY_NS = 86_400 * 10**9
-# Why a label is for no rate, where its queue does not say it.
-UNKNOWN = "of unknown probability"
 # The judge's two answers, as the reason of a weak rate names them.
 NO_FAULT = "no fault"
 
@@ -49,65 +47,47 @@ def correct_share(
     """Return a judge's share corrected by labels; None where no label is of these runs."""
     runs = np.flatnonzero(counted & (why != NOT_APPLICABLE))
     place = {id_: at for at, id_ in enumerate(ids[runs].tolist())}
-    of_these = [label for label in labels if label.trajectory in place]
-    if not of_these:
+    chosen = choose_labels(labels, place, lambda label: label == failing)
+    if chosen is None:
         return None
-    refused = Counter(
-        UNKNOWN if one.queue == "file" else f"from the queue {one.queue}"
-        for one in of_these
-        if not one.is_random
-    )
-    usable = [one for one in of_these if one.is_random]
-    decided = [one for one in usable if one.decided and one.label not in (None, UNCERTAIN)]
-    said: dict[int, list[float]] = defaultdict(list)
-    for one in decided:
-        said[place[one.trajectory]].append(float(one.label == failing))
-    places = np.array(sorted(said), np.int64)
-    values = np.array([sum(said[at]) / len(said[at]) for at in places.tolist()])
-    shares = _shares(decided, place, places, len(runs))
+    decided, places = chosen.decided, chosen.places
     kinds = [NO_FAULT, failing, *sorted({str(one) for one in why[runs].tolist() if one})]
     number = {name: code for code, name in enumerate(kinds)}
     codes = np.array([
         number[str(reason)] if reason else int(hit)
         for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
     ], np.int64)  # fmt: skip
-    undecided = len({one.trajectory for one in usable} - {one.trajectory for one in decided})
-    lost = {UNCERTAIN: undecided} if undecided else {}
+    lost = {UNCERTAIN: chosen.undecided} if chosen.undecided else {}
     rng, tasks = np.random.default_rng(seed), clusters[runs]
     chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
     rate: Figure
     if any(one.queue == "active" for one in decided) and not np.isnan(chances).any():
         # Recalibrated on these very labels, the interval would hold the truth less often.
-        rate = stats.drawn_rate(chances, places, values, shares, tasks, unmeasured=lost)
+        rate = stats.drawn_rate(
+            chances, places, chosen.values, chosen.shares, tasks, unmeasured=lost
+        )
     else:
         rate = stats.corrected_rate(
-            codes, places, values, shares=shares, clusters=tasks, unmeasured=lost, rng=rng
+            codes,
+            places,
+            chosen.values,
+            shares=chosen.shares,
+            clusters=tasks,
+            unmeasured=lost,
+            rng=rng,
         )
     other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
     if len(kinds) == 2:
-        other = stats.rogan_gladen(codes, places, values, shares=shares, rng=rng)
+        other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)
     return CorrectedShare(
         rate=rate,
         weak=stats.explain_weakness(codes, places, kinds),
         rogan_gladen=other,
         n_labels=len(decided),
         n_judged=len(runs),
-        refused=dict(sorted(refused.items())),
+        refused=chosen.refused,
         warnings=tuple(_warn(decided, starts[runs], setups[runs], places)),
     )
-
-
-def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, runs: int) -> Floats:
-    """Return the share of a draw of each labelled run; queues count by their numbers of labels."""
-    known: dict[str, list[Label]] = defaultdict(list)
-    for one in labels:
-        known[f"{one.queue} {one.policy}"].append(one)
-    weight: dict[int, float] = {}
-    for of_queue in known.values():
-        inverse = {place[one.trajectory]: 1 / (one.probability or 1.0) for one in of_queue}
-        mean = sum(inverse.values()) / len(inverse)
-        weight |= {at: one / mean for at, one in inverse.items() if at not in weight}
-    return 1 / (runs * np.array([weight[at] for at in places.tolist()]))
 
 
 def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -> Iterator[str]:

@@ -19,12 +19,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
+from stepscope.calibrate.judges import read_run_labels
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label, Record, Trajectory, Verdict
 from stepscope.model.records import (
     HUMAN,
-    JUDGE_PREFIX,
     NOT_APPLICABLE,
     OUTRANKED,
     RULES,
@@ -37,7 +37,7 @@ from stepscope.report.corrected import correct_share
 from stepscope.report.rows import RunTable
 from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
-from stepscope.store.columns import ANSWERED, NO_RECORD, LabelledRows, Rows, Texts, unmeasured_kind
+from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,
     JudgedQuestion,
@@ -169,7 +169,7 @@ def read_aspects(
                 votes=tuple(votes),
                 table=table,
                 probability=chances if drawn else None,
-                labels=_labels_of(rows, rubric) if failing == INCORRECT else (),
+                labels=read_run_labels(rows, rubric) if failing == INCORRECT else (),
             )
 
 
@@ -300,12 +300,6 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.JudgeSha
         not_judged=int((chosen & ~one.asked & aspect.inside).sum()),
         corrected=_correct(aspect, one, chosen),
     )
-
-
-def _labels_of(rows: Rows, rubric: str) -> tuple[Label, ...]:
-    """Return what people said of whole runs under a rubric, norming rounds aside."""
-    given = rows.labels(measure=JUDGE_PREFIX + rubric) if isinstance(rows, LabelledRows) else ()
-    return tuple(label for label in given if label.step is None and not label.round)
 
 
 def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.CorrectedShare | None:

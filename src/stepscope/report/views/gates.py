@@ -87,10 +87,13 @@ def format_gate(gate: GateDecision) -> tuple[str, str]:
     """Return the estimate of a gate and its limits, each one-sided 95 %; "-" where it has none."""
     if gate.estimate is None or isinstance(gate.estimate, Unmeasured):
         return "-", "-"
-    value, unit, limits = gate.estimate.value, gate.estimate.unit, format_interval(gate.estimate)
-    if gate.rule == "regression":
-        return format_difference(value, unit).removeprefix("+"), limits
-    return format_number(value, unit), limits
+    told = []
+    for one in (gate.estimate, gate.uncorrected):
+        if one is not None and not isinstance(one, Unmeasured):
+            drop = gate.rule == "regression"
+            said = (format_difference if drop else format_number)(one.value, one.unit)
+            told.append(said.removeprefix("+"))
+    return told[0], ", corrected from ".join([format_interval(gate.estimate), *told[1:]])
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
