@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import stepscope
+from stepscope.api import calibration
 from stepscope.api.calibration import list_calibration
 from stepscope.cases.split import draw_split, freeze
 from stepscope.gates.settings import WorkflowTable
@@ -18,11 +19,12 @@ from stepscope.settings import Settings
 from stepscope.store import Store
 from tests.calibrate.made import AXIS, said, store
 from tests.factories import agent, run, user
+from tests.report.test_production import EVALUATION, PRODUCTION, put
 
 JUDGE = "openai/a"
 TITLES = [
     "Labels of people", "Judges beside people", "Noise of judges", "Drift of judges",
-    "Versions of rubrics", "Held-out gap",
+    "Versions of rubrics", "Held-out gap", "Evaluation and production",
 ]  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def test_the_gap_is_of_the_corpora_of_the_settings(tmp_path: Path) -> None:
     held = {task for _, task in split.tasks("held_out")}
     settings = Settings(workflow={"shop": WorkflowTable(cases=str(corpus))})
     with stepscope.open(tmp_path / "runs.db", settings=Settings()) as notebook:
-        assert isinstance(list_calibration(notebook.store, settings)[1][TITLES[-1]], EmptyNotice)
+        assert isinstance(list_calibration(notebook.store, settings)[1][TITLES[5]], EmptyNotice)
         notebook.store.put(
             run(
                 user(case.task), agent("Done."), id=case.task, name=case.task, task=case.task,
@@ -104,10 +106,27 @@ def test_the_gap_is_of_the_corpora_of_the_settings(tmp_path: Path) -> None:
             )
             for case in cases
         )  # fmt: skip
-        (row,) = cells(list_calibration(notebook.store, settings)[1][TITLES[-1]])
-        assert isinstance(list_calibration(notebook.store, Settings())[1][TITLES[-1]], EmptyNotice)
+        (row,) = cells(list_calibration(notebook.store, settings)[1][TITLES[5]])
+        assert isinstance(list_calibration(notebook.store, Settings())[1][TITLES[5]], EmptyNotice)
     assert row[0] == "7"
     assert row[3] == "+100 points"
+
+
+def test_tagged_runs_of_evaluation_and_production_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Store.open(":memory:") as made:
+        put(made, "eval", EVALUATION, tag="evaluation")
+        assert isinstance(list_calibration(made, Settings())[1][TITLES[-1]], EmptyNotice)
+        put(made, "live", PRODUCTION, tag="production")
+        part = list_calibration(made, Settings())[1][TITLES[-1]]
+        monkeypatch.setattr(calibration, "MOST_RUNS", 100)
+        many = list_calibration(made, Settings())[1][TITLES[-1]]
+    rows = {row[0]: row[-1] for row in cells(part)}
+    assert rows["early collapse"] == "less"
+    assert rows["steady degradation"] == "more"
+    assert isinstance(many, EmptyNotice)
+    assert many.said == "200 runs are compared by a command, not while a page is opened."
 
 
 @pytest.mark.parametrize("hidden", [True, False])

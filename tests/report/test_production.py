@@ -36,6 +36,7 @@ def put(
     judge: str = "openai/a",
     prompt: str = "p" * 16,
     users: int = 0,
+    tag: str = "of",
 ) -> None:
     rng = np.random.default_rng(len(side))
     shapes = [shape for shape, n in counts.items() for _ in range(n)]
@@ -44,7 +45,7 @@ def put(
     store.put(
         run(
             *steps, id=id_, name=f"{side}/{at}/0", task=id_, trial="0",
-            tags={"of": side} | ({"user": f"{side}{at % users}"} if users else {}),
+            tags={tag: side} | ({"user": f"{side}{at % users}"} if users else {}),
         )
         for at, id_ in enumerate(ids)
     )  # fmt: skip

@@ -35,10 +35,12 @@ from stepscope.report.document import (
     make_columns,
     make_row,
 )
+from stepscope.report.production import compare_production
 from stepscope.report.views.calibration import make_calibration_document
 from stepscope.safety.redact import hide_in
 from stepscope.settings import Settings
 from stepscope.store import Store
+from stepscope.store.where import parse_where
 from stepscope.values import (
     Decision,
     Estimate,
@@ -48,10 +50,13 @@ from stepscope.values import (
     format_estimate,
     format_interval,
     format_number,
+    format_p,
 )
 
 _DECIDED = {"pass": "accepted", "fail": "rejected", "undecided": "undecided"}
 _TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "undecided": "quiet"}
+# Runs of which a page compares shapes while it is opened: seconds.
+MOST_RUNS = 2_000
 CalibrationParts: TypeAlias = Mapping[str, Document | EmptyNotice]
 
 
@@ -67,6 +72,7 @@ def list_calibration(store: Store, settings: Settings) -> tuple[str, Calibration
         "Drift of judges": _tell_drift(shifts),
         "Versions of rubrics": _trace_rubrics(store),
         "Held-out gap": _tell_gaps(store, settings),
+        "Evaluation and production": _tell_production(store, seed),
     }
     outcomes = [one.decision.outcome for one in view.value if one.labels]
     said = "No judge has been compared with people."
@@ -191,6 +197,32 @@ def _tell_gaps(store: Store, settings: Settings) -> Document | EmptyNotice:
             commands=("stepscope case split cases --held-out 0.2 --freeze",),
         )
     return [_tell_gap(one) for one in hide_in(store.shown, found)]
+
+
+def _tell_production(store: Store, seed: int) -> Document | EmptyNotice:
+    sides = (parse_where("tag.evaluation != null"), parse_where("tag.production != null"))
+    command = 'stepscope calibrate production --evaluation "EXPR" --production "EXPR"'
+    sizes = [len(store.runs(side)) for side in sides]
+    why = "No run has a tag production, or none has a tag evaluation."
+    if all(sizes) and sum(sizes) <= MOST_RUNS:
+        try:
+            found = hide_in(store.shown, compare_production(store, sides, seed=seed))
+        except UsageError as error:
+            return EmptyNotice(said=f"{error}.", commands=(command,))
+        shapes = () if isinstance(found.shapes, Unmeasured) else found.shapes
+        rows = []
+        for one in shapes:
+            shares = (format_estimate(one.first), format_estimate(one.second))
+            value, limits, _ = _cells(one.difference, signed=True)
+            name = one.shape.replace("_", " ")
+            rows.append(make_row(name, *shares, value, limits, format_p(one.p), one.change))
+        names = ("shape", *found.sides, "difference", "95 % interval", "p", "shown")
+        columns = make_columns(*names, numbers=("difference", "p"))
+        table = Table(id="production", columns=columns, rows=tuple(rows))
+        return [[table, Paragraph(text=str(found).splitlines()[-1])]]
+    if all(sizes):
+        why = f"{sum(sizes):,} runs are compared by a command, not while a page is opened."
+    return EmptyNotice(said=why, commands=(command,))
 
 
 def _tell_gap(found: HeldOutGap) -> Section:
