@@ -36,10 +36,12 @@ from stepscope.model.records import HUMAN, JUDGE_PREFIX, RULES, Figure
 from stepscope.safety.limits import open_output
 from stepscope.store import Store
 from stepscope.store.judged import current_records
-from stepscope.store.where import parse_where
+from stepscope.store.where import Where, parse_where
 
 Floats = npt.NDArray[np.float64]
 LABEL_RUBRIC = f"{JUDGE_PREFIX}attribution"
+# Measures under which people's words on where a run went wrong are kept.
+NAMING = (LABEL_RUBRIC, "human.decisive_step", "human.failure")
 # With fewer labels the folds say little; the shipped table stands.
 FEWEST_RUNS = 30
 # Folds, draws of them, and the seed of the first: the figures are means over the draws.
@@ -117,7 +119,11 @@ def fit_store(store: Store) -> LocaliseFit:
 
 def read_labelled(store: Store) -> Iterator[LabelledRun]:
     """Yield the failed runs of a store in which people said where it went wrong."""
-    for trajectory in store.trajectories(parse_where("outcome = 'fail'")):
+    given = (record for measure in NAMING for record in store.records(measure=measure))
+    labelled = {record.trajectory for record in given if record.family == HUMAN}
+    ids = msgspec.json.encode(sorted(labelled)).decode()
+    chosen = Where("runs.id IN (SELECT value FROM json_each(?))", (ids,))
+    for trajectory in store.trajectories(parse_where("outcome = 'fail'") & chosen):
         held = list(current_records(list(store.records(trajectory=trajectory.id))))
         named = named_steps(trajectory, held)
         ranking = rank_steps([record for record in held if record.family == RULES])
