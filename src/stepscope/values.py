@@ -103,9 +103,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
         """Why there are no limits, as "no interval: all equal"; "" where there is a limit."""
         if self.low is not None or self.high is not None:
             return ""
-        return next(
-            (said for said in self.diagnostics if said.startswith(NO_INTERVAL)), "no interval"
-        )
+        return next((one for one in self.diagnostics if one.startswith(NO_INTERVAL)), "no interval")
 
 
 class Flip(msgspec.Struct, frozen=True, kw_only=True):

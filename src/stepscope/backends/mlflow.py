@@ -85,11 +85,9 @@ def find_experiment(client: Client, name: str) -> str | None:
     return str(named)
 
 
-def _listed(
-    experiment_id: str, first: int | None, asked: types.PullQuery
-) -> Iterator[dict[str, Json]]:
+def _listed(number: str, first: int | None, asked: types.PullQuery) -> Iterator[dict[str, Json]]:
     """Yield what is known of each trace that began at `first` or later, the earliest first."""
-    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": experiment_id}}
+    place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": number}}
     body: dict[str, Json] = {"locations": [place], "order_by": ["timestamp_ms ASC"]}
     if first is not None:
         body["filter"] = f"timestamp_ms >= {first}"

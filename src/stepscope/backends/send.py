@@ -119,13 +119,13 @@ def send(
     ):
         sender, done = _sender(backend, client, project, sleep), 0
         if what != "verdicts":
-            for run, _ in _read_chosen(notebook, runs):
+            for run, _ in _runs(notebook, runs):
                 _send_spans(run, sender, ledger, sent, there=run.source.uri == uri, again=again)
                 done += 1
                 told(done, passes * total)
         if what != "runs":
             fresh = sent.runs > 0
-            for run, records in _read_chosen(notebook, runs):
+            for run, records in _runs(notebook, runs):
                 found = list_evaluations(run, records, backend)
                 sent.unmeasured += len(records) - len(found)
                 _send_verdicts(run, found, sender, ledger, sent, fresh=fresh, again=again)
@@ -134,9 +134,7 @@ def send(
     return sent
 
 
-def _read_chosen(
-    notebook: Notebook, where: Where | None
-) -> Iterator[tuple[Trajectory, Sequence[Record]]]:
+def _runs(notebook: Notebook, where: Where | None) -> Iterator[tuple[Trajectory, Sequence[Record]]]:
     """Yield runs with their records, in the same order and under the same ids each time."""
     given = set[str]()
     for run, records in read_scored_runs(notebook.store, where):

@@ -441,12 +441,10 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
     ordinals = Ordinals()
     for session in sessions.values():
         start = session.first._replace(repairs=tuple(session.repairs))
-        yield from attempt(start, partial(_read_session, session, ordinals))
+        yield from attempt(start, partial(_runs, session, ordinals))
 
 
-def _read_session(
-    session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord
-) -> tuple[Trajectory, ...]:
+def _runs(session: ClaudeSession, ordinals: Ordinals, at: DecodedRecord) -> tuple[Trajectory, ...]:
     """Return a session's run, then those of its subagents, linked both ways."""
     threads = session.threads()
     draft, *others = [draft_thread(session, agent, told, at) for agent, told in threads.items()]

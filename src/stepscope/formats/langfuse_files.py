@@ -158,9 +158,7 @@ def respell_keys(record: Json) -> Record:
 def merge_records(older: Record, newer: Record) -> tuple[Record, bool]:
     """Return what two forms of one record say, older words under `earlier`, and if they differ."""
     told = {key: held for key, held in newer.items() if held not in _EMPTY}
-    against = {
-        key: held for key, held in older.items() if key in told and held not in (*_EMPTY, told[key])
-    }
+    against = {k: held for k, held in older.items() if k in told and held not in (*_EMPTY, told[k])}
     kept = {key: held for key, held in older.items() if held not in _EMPTY or key not in newer}
     found = {**newer, **kept, **told}
     if against:

@@ -239,10 +239,10 @@ def split_records(stream: Stream) -> Iterator[RawRecord | Quarantined]:
             parts = _chunks_after(text[1:], stream)
             rest, offset = yield from split_plain_array(parts, stream, offset + 1)
             elements = ElementSplitter(stream, "array", offset)
-            yield from _split_elements(elements, chain([rest], parts))
+            yield from _split(elements, chain([rest], parts))
         case "objects":
             elements = ElementSplitter(stream, "objects", offset)
-            yield from _split_elements(elements, _chunks_after(text, stream))
+            yield from _split(elements, _chunks_after(text, stream))
 
 
 def _chunks_after(head: bytes, stream: Stream) -> Iterator[bytes]:
@@ -251,9 +251,7 @@ def _chunks_after(head: bytes, stream: Stream) -> Iterator[bytes]:
     yield from read_chunks(stream)
 
 
-def _split_elements(
-    elements: ElementSplitter, parts: Iterable[bytes]
-) -> Iterator[RawRecord | Quarantined]:
+def _split(elements: ElementSplitter, parts: Iterable[bytes]) -> Iterator[RawRecord | Quarantined]:
     for part in parts:
         yield from elements.feed(part)
     yield from elements.end()

@@ -231,11 +231,9 @@ def _read_results(path: str, _changed: int, limits: Limits) -> dict[str, Json]:
     return held if isinstance(held, dict) else {}
 
 
-def _runs(
-    record: DecodedRecord, *, around: dict[str, Json], ordinals: Ordinals
-) -> tuple[Trajectory]:
+def _runs(one: DecodedRecord, *, around: dict[str, Json], ordinals: Ordinals) -> tuple[Trajectory]:
     """Return the run of a simulation; `around` is the results file that it is of."""
-    value = record.value
+    value = one.value
     if not isinstance(value, dict):
         raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
     run, unexpected = convert_record(value, _Simulation)
@@ -243,7 +241,7 @@ def _runs(
         held = "only ticks of a voice run" if value.get("ticks") else "none"
         raise TraceError(f"tau2 simulation {run.id!r} needs `messages`; found {held}")
     # Nothing of the results file enters the steps: a run is the same run without it.
-    steps = tuple([tau2_step(item, at, record.limits) for at, item in enumerate(run.messages)])
+    steps = tuple([tau2_step(item, at, one.limits) for at, item in enumerate(run.messages)])
     info = fields.object_at(around, "info")
     workflow = fields.text_at(fields.object_at(info, "environment_info"), "domain_name") or NAME
     task = str(run.task_id)
@@ -258,7 +256,7 @@ def _runs(
         id="",
         name="/".join([part for part in (workflow, task, trial) if part is not None]),
         steps=steps,
-        source=record.source(NAME, run.id),
+        source=one.source(NAME, run.id),
         workflow=workflow,
         task=task,
         trial=trial,
@@ -272,7 +270,7 @@ def _runs(
         end=fields.parse_time(run.end_time),
         extra=extra or None,
     )
-    return (record.finish(draft, ordinals, unexpected),)
+    return (one.finish(draft, ordinals, unexpected),)
 
 
 def _case(tasks: Json, workflow: str, name: str) -> Case | None:

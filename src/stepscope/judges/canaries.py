@@ -80,14 +80,12 @@ def worked_run() -> CanaryRun:
     return one
 
 
-def answer_differences(expected: ExpectedAnswer, said: Iterable[model.Answer]) -> tuple[str, ...]:
+def answer_differences(wanted: ExpectedAnswer, said: Iterable[model.Answer]) -> tuple[str, ...]:
     """Return how answers of one rubric differ from what is known, in words; none where they hold.
 
     Answers that are Unmeasured differ in nothing: a judge that declines has not been wrong.
     """
-    return tuple(
-        _difference_words(expected, [one for one in said if isinstance(one, model.Verdict)])
-    )
+    return tuple(_difference_words(wanted, [one for one in said if isinstance(one, model.Verdict)]))
 
 
 def _difference_words(expected: ExpectedAnswer, said: Iterable[model.Verdict]) -> Iterator[str]:

@@ -160,9 +160,7 @@ def locate_goals(
     """
     placed: dict[int, Located] = {}
     at_name = {goal.name: at for at, goal in enumerate(goals) if goal.name}
-    waits = {
-        at: {at_name[one] for one in goal.after if one in at_name} for at, goal in enumerate(goals)
-    }
+    waits = {at: {at_name[x] for x in goal.after if x in at_name} for at, goal in enumerate(goals)}
     # The first of two that nothing orders takes its exchange first.
     depth: dict[int, int] = {}
     try:

@@ -169,9 +169,7 @@ class _StepTools:
 
     def __init__(self, steps: tuple[TranscriptBlock, ...]) -> None:
         self.steps = steps
-        self.texts = [
-            "\n".join(f"{piece.label}: {piece.text}" for piece in step.pieces) for step in steps
-        ]
+        self.texts = ["\n".join(f"{x.label}: {x.text}" for x in step.pieces) for step in steps]
 
     def listed(self, call: LookupCall) -> str:
         first = 0 if call.start is None else self._index(call.start, "start")

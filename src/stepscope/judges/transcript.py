@@ -133,9 +133,7 @@ def _joined(found: re.Match[str]) -> str:
 @cache
 def _runs() -> re.Pattern[str]:
     """Return what finds too many combining characters in a row; made when first needed."""
-    combining = [
-        chr(code) for code in range(0x300, sys.maxunicode + 1) if unicodedata.combining(chr(code))
-    ]
+    combining = [chr(c) for c in range(0x300, sys.maxunicode + 1) if unicodedata.combining(chr(c))]
     return re.compile(f"[{re.escape(''.join(combining))}]{{{STREAM_SAFE + 1},}}")
 
 

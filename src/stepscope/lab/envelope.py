@@ -244,9 +244,7 @@ def measure_envelope(
 ) -> ClassifierEnvelope:
     """Return what each classifier is worth in each cell of a grid; `UsageError` for a bad grid."""
     _check_grid(ns, sigmas, generators, noises)
-    cells = list(
-        product(generators, [noise for noise in planted.NOISES if noise in noises], ns, sigmas)
-    )
+    cells = list(product(generators, [x for x in planted.NOISES if x in noises], ns, sigmas))
     _check_names("classifier", list(classifiers), classifiers)
     if trials < FEWEST_TRIALS:
         raise UsageError(f"{trials} runs a cell; expected {FEWEST_TRIALS} or more")

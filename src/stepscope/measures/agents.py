@@ -60,21 +60,19 @@ def _acts(step: Step) -> bool:
     return step.actor == "agent" and not step.replayed
 
 
-def _answers(
-    trajectory: Trajectory, case: Case | None, facts: Facts | None, name: str
-) -> Iterator[Answer]:
-    own = [step for step in trajectory.steps if _acts(step) and step.agent == name]
-    made = [x for x in agent_calls(trajectory) if _caller(trajectory, x) == name]
+def _answers(run: Trajectory, case: Case | None, facts: Facts | None, who: str) -> Iterator[Answer]:
+    own = [step for step in run.steps if _acts(step) and step.agent == who]
+    made = [x for x in agent_calls(run) if _caller(run, x) == who]
     yield _count("efficiency.steps", [step.index for step in own])
-    yield _handoffs(trajectory, own)
+    yield _handoffs(run, own)
     yield _count("efficiency.calls", [exchange.step for exchange in made])
     yield _sum("tokens", [step.usage.total for step in own if step.usage is not None])
     yield _sum("cost_usd", [step.cost_usd for step in own])
     yield _sum("seconds", [_seconds(step) for step in own])
-    yield from _repeats(trajectory, facts, name, len(made))
-    yield from _errors(trajectory, facts, made)
-    yield _policy(trajectory, case, facts, {exchange.step for exchange in made})
-    yield _schema(trajectory, made)
+    yield from _repeats(run, facts, who, len(made))
+    yield from _errors(run, facts, made)
+    yield _policy(run, case, facts, {exchange.step for exchange in made})
+    yield _schema(run, made)
 
 
 def _caller(trajectory: Trajectory, exchange: Exchange) -> str | None:

@@ -374,11 +374,9 @@ def check_rule(rule: PolicyRule) -> str:
     return tool
 
 
-def find_breaches(
-    trajectory: Trajectory, rules: Iterable[PolicyRule], facts: Facts | None
-) -> list[Fault]:
+def find_breaches(run: Trajectory, rules: Iterable[PolicyRule], facts: Facts | None) -> list[Fault]:
     """Return every call that breaks a rule, once a reason, by step; errors as of `check_rule`."""
-    found = {fault for rule in rules for fault in _breaches(trajectory, rule, facts)}
+    found = {fault for rule in rules for fault in _breaches(run, rule, facts)}
     return sorted(found, key=lambda fault: (fault.step, fault.rule, fault.reason))
 
 

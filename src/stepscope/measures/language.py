@@ -49,9 +49,7 @@ def sentences(text: str) -> Sequence[str]:
 def content_stems(text: str) -> frozenset[str]:
     """Return the stems of the words that say what a text is about."""
     words = _WORD.findall(text.lower())
-    return frozenset(
-        [word.rstrip("s")[:STEM_CHARACTERS] for word in words if word not in _EVERYWHERE]
-    )
+    return frozenset([one.rstrip("s")[:STEM_CHARACTERS] for one in words if one not in _EVERYWHERE])
 
 
 # One thing more than what a message is about.

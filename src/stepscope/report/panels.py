@@ -426,20 +426,16 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[types.
             answers.setdefault(one.asked.measure, []).append(said)
     rules = sort_findings(records).whole
     for rubric in rubrics:
-        told_here = answers.get(rubric, [])
+        here = answers.get(rubric, [])
         verdict = rules.get(rubric)
         if verdict is not None and verdict.label == words.INCORRECT:
-            told_here.append(
-                types.TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites)
-            )
-        if told_here:
+            here.append(types.TraceAnswer(judge=RULES, label=verdict.label, cites=verdict.cites))
+        if here:
             by_label: dict[str, Counter[int]] = {}
-            for told in told_here:
+            for told in here:
                 by_label.setdefault(told.label, Counter()).update(set(told.cites))
             common = {step for cited in by_label.values() for step, n in cited.items() if n > 1}
-            yield types.TraceLine(
-                rubric=rubric, answers=tuple(told_here), common=tuple(sorted(common))
-            )
+            yield types.TraceLine(rubric=rubric, answers=tuple(here), common=tuple(sorted(common)))
 
 
 def _said(step: Step) -> str:

@@ -413,10 +413,7 @@ def _two_stage_evidence_rows(
     values: Floats, observed: Bools, noises: list[Floats], what: Assumptions
 ) -> Floats:
     """Return the log evidence for a collapse in two stages."""
-    seen = [
-        _weigh_block(values, templates_under(observed, noise, what, compound=True))
-        for noise in noises
-    ]
+    seen = [_weigh_block(values, templates_under(observed, x, what, compound=True)) for x in noises]
     top = np.stack([each.top for each in seen])
     highest = top.max(0)
     sums = np.stack([each.sums.sum(1) for each in seen])

@@ -580,9 +580,7 @@ def sign_answers(
         number = np.fromiter(map(codes.__getitem__, said), np.int64, len(said))
         kept = number >= 0
         if measure == STEP_LABELS_NAME:
-            named = np.append(
-                named, (run << 32 | step)[[signatures.IS_ERROR in words for words in said]]
-            )
+            named = np.append(named, (run << 32 | step)[[signatures.IS_ERROR in x for x in said]])
         elif measure == "errors":
             # Cited is the call, of which labels of steps speak.
             first = {text: _decode(text)[0] for text in dict.fromkeys(cites) if text}

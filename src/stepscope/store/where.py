@@ -260,15 +260,13 @@ class _Parser:
         """Read what holds together: conditions on calls are of one call, up to the next tool."""
         parts = self._several(depth, "and", self._one)
         calls: list[list[_Condition]] = []
-        for part in parts:
-            if part.of_call and not (
-                calls and not (part.names and any(other.names for other in calls[-1]))
-            ):
+        for one in parts:
+            if one.of_call and not (calls and not (one.names and any(x.names for x in calls[-1]))):
                 calls.append([])
-            if part.of_call:
-                calls[-1].append(part)
+            if one.of_call:
+                calls[-1].append(one)
         made = [_join("and", group) for group in calls]
-        runs = [part for part in parts if not part.of_call]
+        runs = [one for one in parts if not one.of_call]
         if len(made) == 1 and not runs:
             return made[0]
         return _join("and", [*runs, *(group.of_run() for group in made)])

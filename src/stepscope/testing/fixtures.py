@@ -176,9 +176,7 @@ def list_tests(
     items = list(recorded)
     runs = [item for item in items if isinstance(item, Trajectory)]
     lost = len(items) - len(runs)
-    runs.sort(
-        key=lambda run: (case_order(_case(run)), case_order(run.trial or ""), run.name, run.id)
-    )
+    runs.sort(key=lambda x: (case_order(_case(x)), case_order(x.trial or ""), x.name, x.id))
     found: list[tuple[str, RecordedRun | str]] = []
     for case, group in groupby(runs, key=_case):
         name, of_case = visible_line(case), list(group)

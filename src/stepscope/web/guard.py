@@ -94,17 +94,15 @@ class WebPolicy:
             return refuse(403, "another site led here; type or paste the address instead")
         return None
 
-    def _unwanted(
-        self, method: str, target: bytes, headers: list[tuple[bytes, bytes]]
-    ) -> Response | None:
-        lengths = _values(headers, b"content-length")
-        coded = _values(headers, b"transfer-encoding")
-        if method in READS:
+    def _unwanted(self, verb: str, path: bytes, sent: list[tuple[bytes, bytes]]) -> Response | None:
+        lengths = _values(sent, b"content-length")
+        coded = _values(sent, b"transfer-encoding")
+        if verb in READS:
             body = bool(coded) or any(length != "0" for length in lengths)
             return refuse(413, "a request for a page has no body") if body else None
-        if method not in WRITES or not target.startswith(API.encode()) or not self.allow_write:
+        if verb not in WRITES or not path.startswith(API.encode()) or not self.allow_write:
             return refuse(405, "this server only reads")
-        if not _values(headers, b"origin"):
+        if not _values(sent, b"origin"):
             return refuse(403, "a request that writes says its Origin")
         if coded or len(lengths) != 1 or not lengths[0].isdecimal():
             return refuse(411, "a request that writes says its Content-Length, once")

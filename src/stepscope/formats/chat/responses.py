@@ -303,9 +303,7 @@ def _body_likeness(record: dict[str, Json]) -> float:
     return 0.0
 
 
-_is_part = messages.parts_without(
-    _WHOLE_KEYS, lambda record: "role" in record or is_response_item(record)
-)
+_is_part = messages.parts_without(_WHOLE_KEYS, lambda x: "role" in x or is_response_item(x))
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:

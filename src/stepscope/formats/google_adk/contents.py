@@ -124,7 +124,5 @@ FORMAT = message_format(
     is_part=messages.parts_without(_WHOLE, lambda record: "parts" in record),
     step=content_step,
     whole=_read_record,
-    run=lambda steps, at, ordinals: at.finish(
-        messages.MessageEnvelope().draft(NAME, steps, at), ordinals
-    ),
+    run=lambda steps, at, ids: at.finish(messages.MessageEnvelope().draft(NAME, steps, at), ids),
 )

@@ -195,7 +195,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         cost_usd=sample_events.sum_model_cost(used, less=reader.graded),
         start=parse_time(value.get("started_at")) or first,
         end=parse_time(value.get("completed_at")) or last,
-        warnings=_warnings(sample, log, texts, told),
+        warnings=_warn(sample, log, texts, told),
         extra=_extra(value, log, reader, tree, places, sample.call_pool, texts),
     )
     return found.finish(draft, ordinals)
@@ -226,18 +226,16 @@ def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -
     return "completed" if value.get("output") or value.get("completed") else None
 
 
-def _warnings(
-    sample: _Sample, log: LogHeader, texts: Attachments, found: list[Warn]
-) -> tuple[Warn, ...]:
+def _warn(sample: _Sample, log: LogHeader, texts: Attachments, old: list[Warn]) -> tuple[Warn, ...]:
     if sample.error_retries:
         reason = f"the sample was begun again {len(sample.error_retries)} times, after errors"
-        found.append(Warn("sample_retried", reason))
+        old.append(Warn("sample_retried", reason))
     if not log.complete:
-        found.append(Warn("log_incomplete", f"the log says {log.tags.get('log_status')!r}"))
+        old.append(Warn("log_incomplete", f"the log says {log.tags.get('log_status')!r}"))
     if texts.missing:
         reason = f"{texts.missing} texts point at attachments that are not there"
-        found.append(Warn("missing_attachment", reason))
-    return tuple(found)
+        old.append(Warn("missing_attachment", reason))
+    return tuple(old)
 
 
 def _extra(

@@ -62,7 +62,7 @@ def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
         start[at] = began or 0
         depth[at] = 0 if parent is None else depth[parent] + 1
         order.extend(children[at])
-        faults.extend(_find_time_faults(spans, at, parent))
+        faults.extend(_mistimed(spans, at, parent))
     return SpanTree(
         tuple(parents),
         tuple(order),
@@ -118,9 +118,7 @@ def _cut_circles(
         parents[min(circle, key=lambda each: (spans[each].start_ns or 0, each))] = None
 
 
-def _find_time_faults(
-    spans: Sequence[RawSpan], at: int, parent: int | None
-) -> Iterator[tuple[int, Warn]]:
+def _mistimed(spans: Sequence[RawSpan], at: int, parent: int | None) -> Iterator[tuple[int, Warn]]:
     span = spans[at]
     if span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns:
         reason = f"span {span.span_id!r} ends {span.start_ns - span.end_ns} ns before it starts"

@@ -66,7 +66,7 @@ def _choose(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
         *(_unchanged_retries(made, facts) if calls.failed_calls(trajectory) else ()),
         *_done_twice(trajectory, made, facts),
     ]
-    unasked = _unasked_writes(trajectory, made, facts)
+    unasked = _unasked(trajectory, made, facts)
     declared = facts.effects if facts is not None else {}
     faults += [
         Fault(x.step, f"{x.call.name} writes, and the user neither asked for it nor agreed")
@@ -183,22 +183,20 @@ def _asks_again(text: str, tool: str, agrees: bool) -> bool:
     )
 
 
-def _unasked_writes(
-    trajectory: Trajectory, made: Sequence[Exchange], facts: Facts | None
-) -> list[Exchange]:
+def _unasked(run: Trajectory, made: Sequence[Exchange], facts: Facts | None) -> list[Exchange]:
     """Return the writes that came without any word for them from the user, nor a yes.
 
     What a tool writes to counts only in the user's latest message: "make it my default address". In
     a run whose user speaks once, the task itself is the request and says nothing of tools.
     """
     found: list[Exchange] = []
-    for at in calls.writes_of(trajectory, facts):
+    for at in calls.writes_of(run, facts):
         exchange = made[at]
         name, step = exchange.call.name, exchange.step
         verbs, things = conduct.ways_to_ask(name)
         if verbs is None:
             continue
-        evidence = evidence_of(trajectory)
+        evidence = evidence_of(run)
         asked = evidence.matched(verbs)
         if asked is not None and asked < step:
             continue
@@ -206,11 +204,11 @@ def _unasked_writes(
         heard = bisect_left(spoken, step, key=lambda said: said[0])
         if (
             heard < 2
-            or hides_words(trajectory)
+            or hides_words(run)
             or (things is not None and things.search(spoken[heard - 1][1]))
         ):
             continue
-        if conduct.lacks_consent(trajectory, at) is not None:
+        if conduct.lacks_consent(run, at) is not None:
             found.append(exchange)
     return found
 

@@ -355,9 +355,7 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
         if step.actor == "agent" and text:
             if sum(stem in text for stem in about) > most * len(about):
                 return False
-            if not most and any(
-                REFUSAL.search(said) and THE_OTHER.search(said) for said in sentences(text)
-            ):
+            if not most and any(REFUSAL.search(x) and THE_OTHER.search(x) for x in sentences(text)):
                 return False
         elif most and text and find_decision(step.text) in ("takes back", "refuses"):
             return False

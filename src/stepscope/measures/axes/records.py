@@ -679,7 +679,5 @@ def _names_of(value: Json, trajectory: Trajectory, before: int) -> set[str]:
         found.add(" ".join(words[:-1]))
         for record in results_of(trajectory).holding(text, before):
             if text in record.fields.values():
-                found |= {
-                    str(one) for key, one in record.fields.items() if words_of(key)[:1] == ("last",)
-                }
+                found |= {str(x) for k, x in record.fields.items() if words_of(k)[:1] == ("last",)}
     return found

@@ -63,10 +63,10 @@ def find_misnamed(
     """Yield the amounts that stand in place of the value that the latest result has for them."""
     if not message.news:
         return
-    said = {amount.value for amount in told}
+    said = {one.value for one in told}
     left_out: dict[str, list[tuple[int, float]]] = {}
-    for amount in told:
-        name = _name_of(amount)
+    for one in told:
+        name = _name_of(one)
         if not name:
             continue
         if name not in left_out:
@@ -79,21 +79,17 @@ def find_misnamed(
             for at, some in groupby(results.all, key=itemgetter(0))
             if at < message.step.index
         ]
-        if quantities.follows_in_message(amount.value, list(said - {amount.value})):
+        if quantities.follows_in_message(one.value, list(said - {one.value})):
             continue
-        if quantities.StatedNumbers(known).derive(amount.value) or any(
-            abs(value - amount.value) < quantities.TOLERANCE
-            for _, values in known
-            for value in values
+        if quantities.StatedNumbers(known).derive(one.value) or any(
+            abs(value - one.value) < quantities.TOLERANCE for _, values in known for value in values
         ):
             continue
-        if elsewhere(amount.value) or _is_whole_result(
-            amount.value, message.step.index, results.all
-        ):
+        if elsewhere(one.value) or _is_whole_result(one.value, message.step.index, results.all):
             continue
         true = " and ".join(f"{value:,.2f}" for _, value in missing)
         step = missing[-1][0]
-        reason = f"says {amount.value:,.2f} as {name}, the result at {step} says {true}"
+        reason = f"says {one.value:,.2f} as {name}, the result at {step} says {true}"
         yield rule.Fault(message.step.index, reason, tuple(sorted({at for at, _ in missing})))
 
 
@@ -607,24 +603,22 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     checked = 0
     sound: set[float] = set()
     dates: set[str] = set()
-    for message in told:
-        found = amounts.get(message.step.index, [])
+    for said in told:
+        found = amounts.get(said.step.index, [])
         statuses = 0
-        if results.all[0][0] < message.step.index:
-            statuses, misread = check_statuses(message, results, evidence)
+        if results.all[0][0] < said.step.index:
+            statuses, misread = check_statuses(said, results, evidence)
             faults += misread
-        cites = (message.news[-1][0],) if message.news else ()
-        others, untraced = find_untraced(message.text, message.step.index, evidence, cites, dates)
+        cites = (said.news[-1][0],) if said.news else ()
+        others, untraced = find_untraced(said.text, said.step.index, evidence, cites, dates)
         faults += untraced
         checked += len(found) + statuses + others
-        found = _exact(evidence, message, found)
+        found = _exact(evidence, said, found)
         if not found:
             continue
-        faults += find_untraced_amounts(trajectory, message, found=found, sound=sound)
-        faults += find_misnamed(
-            message, found, results, _said_by_others(trajectory, evidence, message)
-        )
-        faults += find_misread_things(message, found, results)
+        faults += find_untraced_amounts(trajectory, said, found=found, sound=sound)
+        faults += find_misnamed(said, found, results, _said_by_others(trajectory, evidence, said))
+        faults += find_misread_things(said, found, results)
     if faults:
         return rule.fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
