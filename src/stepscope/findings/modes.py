@@ -309,11 +309,13 @@ def judge_mode(found: Contrast, p_adjusted: float | None, share_failed: float) -
     return "hard_tasks" if harder else "harmless"
 
 
-def assign_runs(has: Bools, tests: Sequence[Contrast], said: Sequence[bool], failed: Bools) -> Ints:
+def assign_runs(
+    has: Bools, contrasts: Sequence[Contrast], judged: Sequence[bool], failed: Bools
+) -> Ints:
     """Return the mode that each failed run counts under, which chance explains least, or -1."""
     of_run = np.full(len(failed), -1)
-    rarest = [(-tests[mode].runs, mode) for mode, of_outcome in enumerate(said) if of_outcome]
-    likely = [(one.p, mode) for mode, one in enumerate(tests) if one.p is not None]
+    rarest = [(-contrasts[mode].runs, mode) for mode, of_outcome in enumerate(judged) if of_outcome]
+    likely = [(one.p, mode) for mode, one in enumerate(contrasts) if one.p is not None]
     likely = sorted((pair for pair in likely if pair[0] <= PLAUSIBLE), reverse=True)
     # What comes later wins.
     for _, mode in (*sorted(rarest), *likely):
