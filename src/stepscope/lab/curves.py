@@ -187,9 +187,7 @@ AGENT_SHAPES = {
 def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
     skill = draw_uniform(rng, 0.75, 0.95, m)
     burden = AGENT_SHAPES[shape](n, skill, rng)
-    curves = skill * np.exp(
-        -burden - ((rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n)))
-    )
+    curves = skill * np.exp(-burden - (rng.random((m, n)) < SLIP_RATE) * rng.uniform(*SLIP, (m, n)))
     return _with_breaks(shape, curves, 1 - np.exp(-burden))
 
 

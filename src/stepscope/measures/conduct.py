@@ -158,9 +158,7 @@ _NO = re.compile(
     r"(?! problem| worries| need| rush| doubt| objection|,? (?:that|it)['\u2019]?s? (?:all|it)\b)"
 )
 # "No, go ahead": what stands behind the word may still agree.
-_GOES_ON = re.compile(
-    r"(?<!not )(?<!n['\u2019]t )\b(?:go ahead|proceed|please do|do it)\b", re.IGNORECASE
-)
+_GOES_ON = re.compile(r"(?<!not )(?<!n['\u2019]t )\b(?:go ahead|proceed|please do|do it)\b", re.I)
 _HESITATES = re.compile(
     r"(?i)(?:\bnot|n['\u2019]t) (?:(?:yet|quite|really|entirely|so|too) )?"
     r"(?:sure|certain|decided|ready)\b|"

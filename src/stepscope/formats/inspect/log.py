@@ -117,9 +117,7 @@ HEADER, START, SUMMARIES = "header.json", "_journal/start.json", "summaries.json
 # A sample as one member; the shell of one in a folder; what else is in such a folder.
 _WHOLE = re.compile(r"samples/[^/]*\.json\Z")
 _SHELL = re.compile(r"(samples/.*/)sample\.json\Z", re.DOTALL)
-_CHUNK = re.compile(
-    r"(samples/.*/)(messages|events|calls|attachments)/(\d{1,12})\.json\Z", re.DOTALL
-)
+_CHUNK = re.compile(r"(samples/.*/)(messages|events|calls|attachments)/(\d{1,12})\.json\Z", re.S)
 _METADATA = "metadata.json"
 # What repeats, in another order, what the samples say.
 _DERIVED = re.compile(

@@ -158,9 +158,7 @@ _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 _HAS = re.compile(
     r"\b(?:is|are|was|has|have|had|includes?|comes|carries|shows?)\b|\b(?:does|do) not\b", re.I
 )
-_DENIES = re.compile(
-    r"\b(?:not|no|without|none|never|lacks?|un\w+ed)\b|n['\u2019]t\b", re.IGNORECASE
-)
+_DENIES = re.compile(r"\b(?:not|no|without|none|never|lacks?|un\w+ed)\b|n['\u2019]t\b", re.I)
 _OPEN_FLAG = re.compile(
     r"(?i)\b(?:if|once|when|until|unless|whether|only|must|should|would|will|may|might|can|could|cannot|"
     r"had|before|any|after|because|since|eligible|not possible|new|add\w*|chang\w+)\b|\?"

@@ -253,14 +253,9 @@ def tabulate_patterns(found: Panels) -> doc.Table:
     """Return how often each pattern of step labels shows, and what to do about it."""
     named = [(one.name.replace("_", " "), one) for one in found.patterns]
     rows = tuple(
-        (
-            name,
-            *_whose(one.judge, one.group, found),
-            format_share_of(one.share),
-            ", ".join(one.runs) or "-",
-        )
-        for name, one in named
-        if one.n
+        (name, *_whose(x.judge, x.group, found), format_share_of(x.share), ", ".join(x.runs) or "-")
+        for name, x in named
+        if x.n
     )
     advice = dict.fromkeys(f"{name}: {one.advice}" for name, one in named if one.n)
     shown = {name for name, one in named if one.n}
