@@ -246,6 +246,11 @@ ROUND_TRIP = [
           decided=False, queue="uniform", probability=0.5),
     Label(trajectory="r2", measure=JUDGE, annotator="bob", label="correct", queue="norming",
           round=2),
+    # An item that two answered differently, settled by one of them.
+    Label(trajectory="r3", measure="judge.outcome", annotator="ann", label="pass",
+          queue="uniform", probability=0.5),
+    Label(trajectory="r3", measure="judge.outcome", annotator="bob", label="pass", blind=False,
+          queue="adjudication", probability=0.5, repeat=1_000, reason="it pays twice"),
     # The same item by the same person out of the norming, and a name that a spreadsheet would run.
     Label(trajectory="r2", measure=JUDGE, annotator="bob", label="incorrect", queue="uniform",
           probability=0.5, reason="- it stops"),
@@ -334,3 +339,18 @@ def test_a_time_that_no_store_holds_is_set_aside(notebook: Notebook, tmp_path: P
     found = notebook.add_verdicts(file, human=True, rubric=AXIS)
     assert (found.new, found.quarantined) == (1, {"no time": 2})
     assert [one.given_at for one in notebook.store.labels()] == [2**63 - 1]
+
+
+def test_an_adjudicated_row_is_no_first_answer_and_no_outcome(
+    notebook: Notebook, tmp_path: Path
+) -> None:
+    head = "run,axis,label,annotator,queue\n"
+    rows = f"n0,{AXIS},correct,ann,uniform\nn0,{AXIS},incorrect,ann,adjudication\n"
+    rows += "n1,outcome,fail,ann,adjudication\n"
+    found = given(notebook, tmp_path, head + rows)
+    assert [(one.trajectory, one.label, one.queue, one.repeat) for one in found] == [
+        ("r0", "correct", "uniform", 0), ("r0", "incorrect", "adjudication", 1000),
+        ("r1", "fail", "adjudication", 1000),
+    ]  # fmt: skip
+    assert notebook.store.trajectory("r1").outcome.status == "unknown"
+    assert given(notebook, tmp_path, head + rows) == found

@@ -124,3 +124,31 @@ def test_who_labels_is_named_without_spaces_around(run: Run, path: Path, name: s
     assert "expected a name, without spaces around it" in said
     with Store.open(path) as store:
         assert store.queues() == {}
+
+
+def test_what_two_answered_differently_is_a_queue_of_its_own(run: Run, path: Path) -> None:
+    asked = ("--queue", "adjudication", "--draw", "--annotator")
+    assert run(*asked, "eve") == (
+        2, "", "error: nothing to adjudicate: no two annotators who are done differ on an item\n"
+    )  # fmt: skip
+    with Store.open(path) as store:
+        ann = session(store, n=6, overlap=3)
+        bob = session(store, "bob", queue=ann.queue)
+        for _ in range(3):
+            answer(ann, "1")
+        for _ in range(2):
+            answer(bob, "2")
+        code, _, said = run(*asked, "bob")
+        assert (code, "bob has not answered everything shared" in said) == (2, True)
+        answer(bob, "2")
+    expected = "Queue 2: 3 of 3 items, 0 of them for every annotator; adjudication. Annotator: {}\n"
+    assert run(*asked, "eve") == (0, expected.format("eve"), "")
+    # It is gone on with, by one of the two as well.
+    assert run(*asked, "bob") == (0, expected.format("bob"), "")
+    with Store.open(path) as store:
+        answer(session(store, "eve", queue=2))
+    (first, second) = json.loads(run("--status", "--json")[1])
+    assert (first["labels"], second["labels"]) == ({"ann": 3, "bob": 3}, {"eve": 1})
+    assert run("--queue", "adjudication", "--new", "--draw")[1].startswith("Queue 3: 2 of 2 items")
+    code, _, said = run("--rubric", "decisive_step", *asked, "eve")
+    assert (code, "halving finds a decisive step" in said) == (2, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from msgspec import structs
 
 from stepscope.model import Answer, Label, Record
 from stepscope.model.labels import Queue
@@ -242,3 +243,33 @@ def test_a_group_with_few_labels_is_not_compared() -> None:
     one = compare_groups(store, "a", "b").differences[f"tool selection by {ONE}, corrected"]
     assert isinstance(one.effect, Unmeasured)
     assert one.effect.reason == "second: 20 labels; a headline takes 50"
+
+
+def test_an_adjudicated_answer_corrects_in_place_of_the_two_that_differ() -> None:
+    # Ten of the sixty were answered otherwise by a second person: half of each counts.
+    second = [label(at, "incorrect", annotator="bob") for at in range(90, 100)]
+    assert rate(corrected([*SIXTY, *second])).value == pytest.approx(0.3 * 17 / 20 + 0.7 * 7 / 40)
+    settled = [
+        label(at, "correct", annotator="eve", queue="adjudication", repeat=1_000)
+        for at in range(90, 100)
+    ]
+    found = corrected([*SIXTY, *second, *settled])
+    assert rate(found).value == pytest.approx(0.29)
+    assert (found.n_labels, found.refused) == (60, {})
+    # Without the first answers it is of selected runs, and refused as such.
+    alone = corrected([*SIXTY[:50], *settled])
+    assert (alone.n_labels, alone.refused) == (50, {"from the queue adjudication": 10})
+
+
+def test_an_adjudicated_answer_weighs_as_the_draw_of_the_first() -> None:
+    drawn = [
+        structs.replace(one, queue="active", probability=0.2 if at % 2 else 0.6)
+        for at, one in enumerate(SIXTY)
+    ]
+    second = [structs.replace(one, annotator="bob", label="incorrect") for one in drawn[50:]]
+    settled = [
+        structs.replace(one, annotator="eve", label=first.label, queue="adjudication", repeat=1_000)
+        for one, first in zip(second, drawn[50:], strict=True)
+    ]
+    assert corrected([*drawn, *second, *settled]).rate == corrected(drawn).rate
+    assert corrected([*drawn, *second]).rate != corrected(drawn).rate

@@ -20,6 +20,7 @@ from stepscope.store import Store
 from stepscope.web.label import LabelTask, make_label_app
 from stepscope.web.serve import make_server, open_socket, socket_url
 from tests.factories import agent, did, run, user
+from tests.labels.made import answer, session
 from tests.web.hostile import OWN
 from tests.web.test_pages import NARROW, WIDE, serious
 from tests.web.watched import Watched
@@ -317,3 +318,41 @@ def test_the_users_own_forms_of_secrets_are_hidden_on_the_page_and_in_notes(stor
             sent = action(made, note=f"it says {secret}")
             assert made.post("/api/label", json=sent).status_code == 200
         assert (secret in labels(store)[-1].reason) is not hidden
+
+
+def test_an_adjudicator_sees_both_answers_and_no_name(browser: Browser, store: Path) -> None:
+    with Store.open(store) as opened:
+        first = session(opened, "annabel", n=12, overlap=12)
+        second = session(opened, "bobby", queue=first.queue)
+        for at in range(12):
+            answer(first, "1", note=OWN[at % len(OWN)])
+            answer(second, "2" if at % 2 else "1", note="the refund is missing")
+        queue = draw_queue(opened, first.question, queue="adjudication", n=60)
+    with labelling(store, who="eve", queue=queue) as origin, annotating(browser, origin) as watched:
+        page = watched.page
+        progress(page, "0 of 6")
+        expect(page.locator(".progress")).to_contain_text("answers shown without names")
+        lines = page.locator(".side").all_inner_texts()
+        assert sorted(line[:9] for line in lines) == ["Answer 1:", "Answer 2:"]
+        fail = "No: something is missing or wrong. Reason: the refund is missing"
+        assert any(fail in line for line in lines)
+        assert any("Yes: all of it is done. " in line for line in lines)
+        text = page.content() + page.request.get(origin + "/label/more?wide=1").text()
+        assert ("annabel" in text, "bobby" in text) == (False, False)
+        assert serious(watched, None) == []
+        page.set_viewport_size(NARROW)
+        page.wait_for_function("() => document.documentElement.scrollWidth <= 360")
+        page.keyboard.press("2")
+        progress(page, "1 of 6")
+        page.keyboard.press("u")
+        progress(page, "0 of 6")
+        for at in range(6):
+            progress(page, f"{at} of 6")
+            page.keyboard.press("2")
+        expect(page.locator("h1")).to_have_text("Nothing is left to label in this queue.")
+        expect(page.locator(".so-far")).to_contain_text("each takes the place of the answers that")
+    found = [one for one in labels(store) if one.annotator == "eve"]
+    assert [(one.queue, one.label, one.blind) for one in found] == [
+        ("adjudication", "fail", False)
+    ] * 6
+    assert {one.probability for one in found} == {1.0}

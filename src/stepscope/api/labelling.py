@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import DataError, UsageError
-from stepscope.labels.drawing import draw_queue, read_draws
+from stepscope.labels.drawing import draw_queue, list_keys, read_draws
 from stepscope.labels.questions import LabelQuestion
 from stepscope.model import Json, Label, Queue
 from stepscope.model.records import JUDGE_PREFIX
@@ -87,8 +87,7 @@ def list_queues(store: Store) -> list[dict[str, Json]]:
     for label in store.labels():
         key = (label.measure, label.policy, label.queue, label.round)
         given.setdefault(key, []).append(label)
-    runs = store.runs()
-    key_of = dict(zip(runs.id.tolist(), runs.key.tolist(), strict=True))
+    key_of = list_keys(store)
     found = []
     for number, draw in read_draws(store).items():
         items = set(store.queue_items(number).run.tolist())
@@ -97,10 +96,6 @@ def list_queues(store: Store) -> list[dict[str, Json]]:
             for one in given.get((draw.measure, draw.policy, draw.queue, draw.round), ())
             if key_of.get(one.trajectory) in items
         )
-        told = {
-            "number": number,
-            **msgspec.to_builtins(draw),
-            "labels": dict(sorted(counts.items())),
-        }
-        found.append(told)
+        told = {"number": number, **msgspec.to_builtins(draw)}
+        found.append({**told, "labels": dict(sorted(counts.items()))})
     return found

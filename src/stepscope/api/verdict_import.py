@@ -40,6 +40,7 @@ from stepscope.model import (
     Verdict,
     records,
 )
+from stepscope.model.labels import ADJUDICATION, ADJUDICATION_REPEAT
 from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
@@ -296,7 +297,8 @@ class VerdictImport:
         run, steps = self._run(cells)
         undecided = person and self._text(cells, "label") == records.UNCERTAIN
         turn = (_count(cells, "round") or 0) if person else 0
-        if name == records.OUTCOME_NAME and not undecided and not turn:
+        settles = person and cells.get("queue") == ADJUDICATION
+        if name == records.OUTCOME_NAME and not undecided and not turn and not settles:
             given = self._outcome(cells)
             if given is not None and person and given.extra == {GIVEN_AS: "label"}:
                 # Refuses a bad probability now: later, the outcome would be given already.
@@ -316,6 +318,7 @@ class VerdictImport:
             raise RefusedRow("no rater", "no rater named; map a column to judge, or give --rater")
         given = self._cell(cells, "repeat")
         repeat = 0 if given is None or given == "" else _index(given, "repeat")
+        repeat = ADJUDICATION_REPEAT if settles else repeat
         key, said = (run, found.step, rater, repeat, turn), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:

@@ -21,7 +21,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.calibrate.ratings import Item, label_of
 from stepscope.model import Answer, Verdict
-from stepscope.model.labels import Label, Queue
+from stepscope.model.labels import Label, Queue, settle_labels
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.stats.sample import EstimateFrame, make_estimate, make_value
 from stepscope.stats.sequential import betting_limits, labels_to_adopt
@@ -73,7 +73,7 @@ def choose_labels(given: Iterable[Label]) -> tuple[dict[Item, str], Counter[str]
     said: dict[Item, Counter[str]] = {}
     seconds: list[float] = []
     left: Counter[str] = Counter()
-    for label in given:
+    for label in settle_labels(given):
         seconds += [] if label.seconds is None else [label.seconds]
         answer = label.record().answer
         if label.queue in TUNING or not isinstance(answer, Verdict):

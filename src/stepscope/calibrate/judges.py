@@ -25,6 +25,7 @@ from stepscope.calibrate.confidence import calibration_curves, majority_labels
 from stepscope.calibrate.ratings import Item, RaterKey, RatingTable, rating_measure, read_ratings
 from stepscope.calibrate.types import CalibrationCurve, Unit
 from stepscope.model import Label
+from stepscope.model.labels import ADJUDICATION, settle_labels
 from stepscope.model.records import JUDGE_PREFIX, UNCERTAIN, Figure
 from stepscope.stats.interrater import SharedWeights
 from stepscope.stats.intervals import difference_limits, wilson
@@ -96,7 +97,9 @@ def calibrate_judges(
         for run, task in zip(runs.id.tolist(), runs.task.tolist(), strict=True)
     }
     found = []
-    for table in read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version):
+    for table in read_ratings(
+        rows, where=where, rubric=rubric, raters=raters, version=version, adjudicated=True
+    ):
         if table.people:
             chosen = find_chosen(rows, where, table.aspect)
             judges = [at for at in table.rated if at not in table.people]
@@ -144,7 +147,7 @@ def choose_labels(
     labels: Iterable[Label], place: Mapping[str, int], fails: Callable[[str], bool]
 ) -> RateLabels | None:
     """Return the labels of these runs, by place, for a rate; None where no label is of them."""
-    of_these = [label for label in labels if label.trajectory in place]
+    of_these = settle_labels(label for label in labels if label.trajectory in place)
     if not of_these:
         return None
     refused = Counter(name_refusal(one) for one in of_these if not one.is_random)
@@ -375,10 +378,12 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         if not label.round:
             given[label.measure.removeprefix(JUDGE_PREFIX)].append(label)
     for rubric, of in sorted(given.items()):
-        said: dict[Item, set[str]] = defaultdict(set)
+        deciding, said = settle_labels(of), defaultdict[Item, set[str]](set)
+        settled = len({(x.trajectory, x.step) for x in of if x.queue == ADJUDICATION})
+        of = [one for one in of if one.queue != ADJUDICATION]
         for one in of:
             said[one.trajectory, one.step].add(one.annotator)
-        drawn = {(one.trajectory, one.step) for one in of if one.is_random and one.decided}
+        drawn = {(one.trajectory, one.step) for one in deciding if one.is_random and one.decided}
         chosen = Counter(name_refusal(one) for one in of if not one.is_random)
         people = len({one.annotator for one in of})
         person = "1 person" if people == 1 else f"{people:,} people"
@@ -397,7 +402,7 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         if chosen:
             told = ", ".join(f"{count:,} {why}" for why, count in sorted(chosen.items()))
             yield f"  No rate from {told}: how likely an item was to be asked about is not known."
-        fair = {(one.trajectory, one.step) for one in of if one.decided and _tests_judges(one)}
+        fair = {(x.trajectory, x.step) for x in deciding if x.decided and _tests_judges(x)}
         few = max(LABELS_OF_PROTOCOL - len(fair), 0)
         told = f"{format_count(few, 'more label')} needed to accept one"
         sooner = "one that is often wrong may be rejected now"
@@ -406,8 +411,9 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         enough = "enough labels to accept or reject one that answered the same items"
         yield f"  A judge: {f'{told}; {sooner}' if few else enough}."
         both = sum(len(annotators) > 1 for annotators in said.values())
+        told = f", {settled:,} adjudicated" if settled else ""
         yield "  The rubric: " + (
-            f"{format_count(both, 'item')} by two people or more; stepscope agree decides."
+            f"{format_count(both, 'item')} by two people or more{told}; stepscope agree decides."
             if both
             else "no item has labels of two people, so whether people agree is not known."
         )

@@ -20,7 +20,8 @@ import numpy as np
 from stepscope.calibrate.types import Rater, RaterAnswer, Unit
 from stepscope.errors import StoreError, UsageError
 from stepscope.measures.step_features import agent_steps
-from stepscope.model import Answer, Record, Verdict
+from stepscope.model import Answer, Label, Record, Verdict
+from stepscope.model.labels import ADJUDICATION
 from stepscope.model.records import (
     HUMAN,
     ISOLATED_SUFFIX,
@@ -37,7 +38,7 @@ from stepscope.model.records import (
 from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sample import codes as numbered
 from stepscope.store import Store
-from stepscope.store.columns import AnswerColumn, Rows, Runs
+from stepscope.store.columns import AnswerColumn, LabelledRows, Rows, Runs
 from stepscope.store.judged import MODE, judge_version_order, read_judge_answers
 from stepscope.store.where import Where
 from stepscope.values import Unmeasured, UnmeasuredKind
@@ -82,11 +83,12 @@ def read_ratings(
     rubric: str | None = None,
     raters: Container[RaterKey] | None = None,
     version: str | None = None,
+    adjudicated: bool = False,
 ) -> list[RatingTable]:
     """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
 
     `raters` are those that count; all when left out. With a version of rubrics only what judges
-    answered under it.
+    answered under it. Where `adjudicated`, that answer takes the place of what people said.
     """
     runs = rows.runs(where)
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
@@ -116,6 +118,8 @@ def read_ratings(
                 for voice in voices
             ):
                 found.append(rating_table(aspect, unit, voices, names))
+                if adjudicated and isinstance(rows, LabelledRows):
+                    found[-1] = _settle(found[-1], rows.labels(where, measure=name))
     return found
 
 
@@ -444,6 +448,20 @@ def rating_table(
         codes=codes, values=values, runs=numbered(run for run, _ in items), confidence=confidence,
         cites=cites, cited=tuple(cited), absent=tuple(absent),
     )  # fmt: skip
+
+
+def _settle(table: RatingTable, labels: Iterable[Label]) -> RatingTable:
+    """Return the table with each adjudicated answer as that of all people."""
+    names, codes, values = list(table.labels), table.codes.copy(), table.values.copy()
+    places, people = {item: at for at, item in enumerate(table.items)}, table.people
+    for one in labels:
+        at, answer = places.get((one.trajectory, one.step)), one.record().answer
+        if one.queue == ADJUDICATION and at is not None:
+            codes[at, people], values[at, people] = -1, np.nan
+            if isinstance(answer, Verdict):
+                names += {label_of(answer)} - {*names}
+                codes[at, people], values[at, people] = names.index(label_of(answer)), answer.value
+    return replace(table, labels=tuple(names), codes=codes, values=values)
 
 
 def rater_answer(rater: str, family: str, verdict: Verdict) -> RaterAnswer:

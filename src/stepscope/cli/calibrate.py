@@ -200,8 +200,8 @@ def labels_(
             with stream.file:
                 found, refused = read_label_file(notebook.store, stream, rubric=rubric, rater=rater)
     said = list(describe_labels(found)) or ["No labels of people."]
-    no_labels = f"{format_count(refused, 'row')} left out: import --verdicts says why."
-    said += [no_labels] if refused else []
+    if refused:
+        said.append(f"{format_count(refused, 'row')} left out: import --verdicts says why.")
     if as_json:
         terminal.print_json({"labels": len(found), "refused": refused, "said": said})
     else:
@@ -277,9 +277,9 @@ def gap(
             raise UsageError(f"no frozen corpus ({what}); stepscope case split CORPUS --freeze")
         found = []
         for at, name, split in frozen:
-            cases = load_cases(at, name or split.cases[0].workflow)  # refuses edited ones
+            # Refuses edited ones.
+            keys = {(x.workflow, x.task) for x in load_cases(at, name or split.cases[0].workflow)}
             if not at.is_dir():
-                keys = {(one.workflow, one.task) for one in cases}
                 inside = (one for one in split.cases if (one.workflow, one.task) in keys)
                 split = replace(split, cases=tuple(inside))
             found.append(

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 # `model.Queue` without what comes from files.
 QueueName = Literal[
-    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming"
-]
+    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
+    "adjudication",
+]  # fmt: skip
 # Items that both annotators are asked, of a queue of this size or larger.
 OVERLAP = 20
 SAMPLE = 60
@@ -73,7 +74,8 @@ def label(
 
     One key answers and goes on; each answer is on disk before the next question is shown. The
     same command continues an unfinished queue; with another --annotator, a second person labels
-    other items of the same queue, and the --overlap items that everybody labels.
+    other items of the same queue, and the --overlap items that everybody labels. When both are
+    done, --queue adjudication asks once more what they answered differently.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """
@@ -88,7 +90,7 @@ def label(
             _print_status(notebook, as_json=as_json)
         return 0
     from stepscope.api.labelling import draw_labels
-    from stepscope.labels.drawing import find_queue, read_draws
+    from stepscope.labels.drawing import find_queue, list_differing, read_draws
     from stepscope.labels.questions import load_question
     from stepscope.store.where import combine_filters
 
@@ -96,6 +98,10 @@ def label(
     with options.open_existing(store, settings) as notebook:
         decisive = question.unit == "decisive" and where is None
         chosen = combine_filters("outcome = 'fail'" if decisive else where, since)
+        if queue == "adjudication" and question.unit == "decisive":
+            raise UsageError("--queue adjudication: halving finds a decisive step, nobody chooses")
+        if queue == "adjudication" and who in list_differing(notebook.store, question)[1]:
+            raise UsageError(f"{who} has not answered everything shared, and would see the answers")
         turn = norming if queue == "norming" else 0
         number = find_queue(notebook.store, question, queue, where=chosen, norming=turn)
         begun = number is not None and not new

@@ -3,12 +3,14 @@
 A uniform draw takes all items equally likely. An active draw mixes a uniform part with the judges'
 own doubt (`stats.sampling`), so that every item has a known chance above zero and estimates
 weighted by it stay honest. What is chosen because it looks wrong, or because raters disagree, has
-no probability, and no rate is computed from it.
+no probability, and no rate is computed from it. What annotators answered differently is asked once
+more, with the probability of their answers, when they have answered everything that they share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +19,8 @@ import numpy as np
 from stepscope.errors import DataError
 from stepscope.labels.questions import LabelQuestion
 from stepscope.measures.step_features import agent_steps
-from stepscope.model import Queue, Verdict
+from stepscope.model import Label, Queue, Verdict
+from stepscope.model.labels import ADJUDICATION, settle_labels
 from stepscope.model.records import NEUTRAL, NOT_MODELS
 from stepscope.stats.sample import Floats, Ints
 from stepscope.stats.sampling import (
@@ -64,11 +67,7 @@ def list_population(store: Store, question: LabelQuestion, where: Where | None) 
     """Return every item that a question can be asked of; `DataError` where there is none."""
     keys = store.keys(where)
     if question.unit == "step":
-        pairs = [
-            (stored.key, step)
-            for stored in store.stored(keys)
-            for step in agent_steps(stored.trajectory)
-        ]
+        pairs = [(x.key, step) for x in store.stored(keys) for step in agent_steps(x.trajectory)]
     else:
         pairs = [(key, -1) for key in keys]
     if not pairs:
@@ -86,7 +85,7 @@ def failure_chances(
     the probabilities.
     """
     failing = {one.label for one in question.answers if one.failing}
-    key_of = _keys_of(store)
+    key_of = list_keys(store)
     said: dict[tuple[int, int], list[float]] = {}
     for record in store.records(measure=question.measure):
         answer = record.answer
@@ -107,7 +106,7 @@ def failure_chances(
     for item in judged:
         chances[place[item]] = sum(said[item]) / len(said[item])
     labelled, labels, shares = [], [], []
-    for label in store.labels(measure=question.measure):
+    for label in settle_labels(store.labels(measure=question.measure)):
         item = (key_of.get(label.trajectory, -1), -1 if label.step is None else label.step)
         against = question.speaks_against(label)
         if label.is_random and label.probability and item in judged and against is not None:
@@ -143,9 +142,17 @@ def draw_queue(
         raise DataError(f"a queue of {n} items; expected 1 or more")
     rng = np.random.default_rng([seed, int(question.policy[:8], 16), norming])
     remark, shares = "", None
-    if chosen is not None:
-        run_keys = _keys_of(store)
-        drawn: list[tuple[int, int | None, float | None]]
+    drawn: list[tuple[int, int | None, float | None]]
+    if queue == ADJUDICATION:
+        differing, _ = list_differing(store, question, where)
+        population, overlap = len(differing), 0
+        drawn = [(run, None if at < 0 else at, p) for (run, at), p in differing.items()][:n]
+        if not drawn:
+            raise DataError(
+                "nothing to adjudicate: no two annotators who are done differ on an item"
+            )
+    elif chosen is not None:
+        run_keys = list_keys(store)
         pairs = [(run_keys[run], step) for run, step in chosen if run in run_keys]
         if question.unit != "step":
             pairs = list(dict.fromkeys((run, None) for run, _ in pairs))
@@ -164,14 +171,9 @@ def draw_queue(
         places = rng.permutation(population)[:n] if shares is None else draw(shares, n, rng)
         uniform = np.full(population, np.nan if queue == "norming" else n / population)
         probability = uniform if shares is None else np.minimum(n * shares, 1.0)
-        drawn = [
-            (
-                int(of.run[at]),
-                None if of.step[at] < 0 else int(of.step[at]),
-                None if np.isnan(probability[at]) else float(probability[at]),
-            )
-            for at in places
-        ]
+        chances = probability[places].tolist()
+        cells = zip(of.run[places].tolist(), of.step[places].tolist(), chances, strict=True)
+        drawn = [(run, None if at < 0 else at, None if isnan(p) else p) for run, at, p in cells]
     shared = len(drawn) if queue == "norming" else min(overlap, len(drawn))
     made = QueueDraw(
         measure=question.measure, unit=question.unit, queue=queue, policy=question.policy,
@@ -182,7 +184,8 @@ def draw_queue(
     return store.put_queue(msgspec.json.encode(made), items)
 
 
-def _keys_of(store: Store) -> dict[str, int]:
+def list_keys(store: Store) -> dict[str, int]:
+    """Return the key of each run by its id."""
     runs = store.runs()
     return dict(zip(runs.id.tolist(), runs.key.tolist(), strict=True))
 
@@ -225,6 +228,47 @@ def find_queue(
         if same == asked and (made.queue == queue or instead):
             return number
     return None
+
+
+def is_first_answer(question: LabelQuestion, label: Label) -> bool:
+    """Tell whether a label is an annotator's own answer under this policy, or one of a file."""
+    return label.has_verdict and not label.repeat and label.policy in ("", question.policy)
+
+
+def list_differing(
+    store: Store, question: LabelQuestion, where: Where | None = None
+) -> tuple[dict[tuple[int, int], float | None], set[str]]:
+    """Return items with different answers and their probability; and who has not answered all.
+
+    Of shared items the answers of those alone count who have answered all. Items, as a key of a run
+    and a step, that were adjudicated are left out.
+    """
+    key_of, alive, chosen = list_keys(store), set(store.keys()), set(store.keys(where))
+    said: dict[tuple[int, int], dict[str, Label]] = {}
+    settled, waiting = set[tuple[int, int]](), set[str]()
+    for one in store.labels(measure=question.measure):
+        item = (key_of.get(one.trajectory, -1), -1 if one.step is None else one.step)
+        if one.queue == ADJUDICATION:
+            settled.add(item)
+        elif is_first_answer(question, one) and (item[1] < 0) == (question.unit == "run"):
+            said.setdefault(item, {})[one.annotator] = one
+    for number, made in read_draws(store).items():
+        if (made.measure, made.policy, made.round) == (question.measure, question.policy, 0):
+            run, step, of = store.queue_items(number)[:3]
+            pairs = zip(run[of].tolist(), step[of].tolist(), strict=True)
+            shared = [said.get(item, {}) for item in pairs if item[0] in alive]
+            for who in {name for answers in shared for name in answers}:
+                if not all(who in answers for answers in shared):
+                    waiting.add(who)
+                    for answers in shared:
+                        answers.pop(who, None)
+    differing = {
+        item: next((one.probability for one in answers.values() if one.is_random), None)
+        for item, answers in said.items()
+        if item[0] in chosen and item not in settled
+        and len({(one.label, one.value) for one in answers.values()}) > 1
+    }  # fmt: skip
+    return differing, waiting
 
 
 def read_draws(store: Store) -> dict[int, QueueDraw]:

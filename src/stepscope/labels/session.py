@@ -3,8 +3,8 @@
 Everything that was answered is in the store before the answer is acknowledged, the probes of a
 halving too, so that a session begins again where it was killed. Each annotator has an order of
 their own, the shared items first. What others said is shown once both have answered everything
-shared; norming rounds likewise. An item whose run was erased, or has grown into a longer one, is
-passed over and counted.
+shared; norming rounds likewise. An adjudicator sees the answers that differ, not whose they are. An
+item whose run was erased, or has grown into a longer one, is passed over and counted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import UsageError
-from stepscope.labels.drawing import QueueDraw, read_draws
+from stepscope.labels.drawing import QueueDraw, is_first_answer, read_draws
 from stepscope.labels.questions import ALREADY_WRONG, DECISIVE, NO_STEP, LabelQuestion
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label
-from stepscope.model.labels import DRAWN_QUEUES
+from stepscope.model.labels import ADJUDICATION, ADJUDICATION_REPEAT, DRAWN_QUEUES
 from stepscope.stats.estimates import proportion
 from stepscope.stats.sample import Ints
 from stepscope.store import Store
@@ -83,7 +83,15 @@ class LabelSession:
         self._key_of = dict(zip(ids, runs.key.tolist(), strict=True))
         tasks = zip(ids, runs.workflow.tolist(), runs.task.tolist(), strict=True)
         self._task_of = {run: f"{flow}\0{task}" if task else run for run, flow, task in tasks}
-        self._compared = False  # whether others' answers to the shared items were shown
+        # The answers that an adjudicator sees, by place; nobody knows afterwards what is blind.
+        self.differing: dict[int, list[Label]] = {}
+        adjudicates = self.draw.queue == ADJUDICATION
+        self._compared = adjudicates  # whether others' answers to the shared items were shown
+        for one in store.labels(measure=question.measure):
+            self._compared |= one.queue == ADJUDICATION and one.annotator == annotator
+            place = self._place(one) if adjudicates and is_first_answer(question, one) else None
+            if place is not None:
+                self.differing.setdefault(place, []).append(one)
         self._others: tuple[int, list[tuple[int | None, Label]]] = (-1, [])
         self._order, self._taken = self._own_order(), 0
         self._next = 0
@@ -106,11 +114,9 @@ class LabelSession:
         only = self.question.measure if len(measures) == 1 else None
         for one in self.store.labels(measure=only):
             same = (one.round, one.policy) == (self.draw.round, self.question.policy)
-            drawn = (
-                self.draw.queue not in DRAWN_QUEUES
-                or one.probability
-                or one.measure == ALREADY_WRONG
-            )
+            same &= (one.queue == ADJUDICATION) == (self.draw.queue == ADJUDICATION)
+            probe = one.measure == ALREADY_WRONG
+            drawn = one.probability or probe or self.draw.queue not in DRAWN_QUEUES
             if same and drawn and one.measure in measures and self._place(one) is not None:
                 yield one
 
@@ -234,6 +240,7 @@ class LabelSession:
             queue=self.draw.queue, probability=held.probability, round=self.draw.round,
             policy=given.policy, blind=self.blind and not self._compared, position=self.answered,
             seconds=_clip_seconds(given.seconds), expanded=given.expanded, given_at=time.time_ns(),
+            repeat=ADJUDICATION_REPEAT if self.draw.queue == ADJUDICATION else 0,
             reason=given.note.strip(),
         )  # fmt: skip
         made = self._find_decisive(label) if self.question.unit == "decisive" else [label]
@@ -292,6 +299,8 @@ class LabelSession:
         said = [f"{format_count(len(labels), 'label')}{who} so far"]
         if self.draw.round:
             return [*said, f"norming round {self.draw.round}: kept apart from every figure"]
+        if self.draw.queue == ADJUDICATION:
+            return [*said, "each takes the place of the answers that differ, which are kept"]
         # One label an item, the own one where there is one: the same item twice is no new evidence.
         items = {(one.trajectory, one.step): self.question.speaks_against(one) for one in labels}
         decided = {item: against for item, against in items.items() if against is not None}
@@ -301,12 +310,10 @@ class LabelSession:
         counts += "speaks" if sum(decided.values()) == 1 else "speak"
         counts += " against the agent"
         if self.draw.queue not in DRAWN_QUEUES or self.draw.queue == "active":
-            drawn = self.draw.queue == "active"
-            kind = "drawn unequally: the rate is in stepscope report" if drawn else ""
-            return [
-                *said,
-                f"{counts}; {kind or 'chosen, not drawn: no rate is computed from them'}",
-            ]
+            kind = "chosen, not drawn: no rate is computed from them"
+            if self.draw.queue == "active":
+                kind = "drawn unequally: the rate is in stepscope report"
+            return [*said, f"{counts}; {kind}"]
         tasks = [self._task_of.get(run, run) for run, _ in decided]
         rate = proportion(np.array([*decided.values()], np.float64), np.array(tasks))
         if isinstance(rate, Unmeasured) or rate.low is None or rate.high is None:

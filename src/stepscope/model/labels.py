@@ -7,6 +7,7 @@ label that a trace itself carries is a `TraceLabel`; one of a file has queue "fi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, get_args
 
 import msgspec
@@ -20,13 +21,18 @@ from stepscope.values import Unmeasured
 #   shape: drawn at random among runs with step scores; unresolved: because no shape was decided
 #   disagreement, look_first: chosen because raters disagree, or because something looks wrong
 #   norming: a round in which annotators learn the policy, kept apart from all figures
+#   adjudication: because annotators answered it differently, with their answers in sight
 #   file: from a file, which may say the probability
 Queue = Literal[
-    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming", "file"
-]
+    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
+    "adjudication", "file",
+]  # fmt: skip
 QUEUES: tuple[Queue, ...] = get_args(Queue)
 # Drawn at random from what they are of; and those whose probability is one among all runs.
 DRAWN_QUEUES, RANDOM_QUEUES = ("uniform", "active", "shape"), ("uniform", "active", "file")
+ADJUDICATION: Queue = "adjudication"
+# The reading that an adjudicated answer is, behind those that a file may number.
+ADJUDICATION_REPEAT = 1_000
 _NOT_DECIDED = "the annotator says that the recording does not decide it"
 
 
@@ -71,6 +77,11 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         """Whether a rate may be computed from it: drawn with a probability that is known."""
         return self.probability is not None and self.queue in RANDOM_QUEUES
 
+    @property
+    def has_verdict(self) -> bool:
+        """Whether a human verdict follows: the first answers are verdicts, and no practice."""
+        return not self.round and self.queue != ADJUDICATION
+
     def record(self) -> Record:
         """Return the label as the human verdict that agreement and reports read."""
         answer: Answer = Unmeasured("missing_input", _NOT_DECIDED, self.measure, self.step)
@@ -93,3 +104,22 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
             rubric=self.measure.removeprefix(JUDGE_PREFIX),
             repeat=self.repeat,
         )
+
+
+def settle_labels(labels: Iterable[Label]) -> list[Label]:
+    """Return the labels that decide: of an adjudicated item that answer, in place of all others.
+
+    It has the queue and the probability of those it settles, which say whether a rate may use it.
+    """
+    items: dict[tuple[str, str, int | None], list[Label]] = {}
+    for one in labels:
+        items.setdefault((one.measure, one.trajectory, one.step), []).append(one)
+    found: list[Label] = []
+    for of in items.values():
+        settled = [one for one in of if one.queue == ADJUDICATION]
+        first = sorted((x for x in of if x.has_verdict), key=lambda one: not one.is_random)
+        if first and settled:
+            asked = {name: getattr(first[0], name) for name in ("queue", "probability", "policy")}
+            of = [msgspec.structs.replace(settled[-1], **asked)]
+        found += of
+    return found

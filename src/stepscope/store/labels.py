@@ -1,7 +1,8 @@
 """Labels of people as rows, the human verdicts that follow from them, and queues of items to label.
 
 A label and its verdict are written in one transaction, so that neither is there without the other;
-a label of a norming round has no verdict. One annotator has one label of an item and reading: the
+a label of a norming round has no verdict, nor has an adjudicated one, which is taken back with any
+of the answers that it settles. One annotator has one label of an item and reading: the
 same again is known, another one contradicts it, and one under another policy replaces it. Order is
 that in which labels came, never that of a clock. An item that is not shared is held by the first
 annotator who asks for it, decided inside the write lock.
@@ -16,6 +17,7 @@ import msgspec
 
 from stepscope.errors import StoreError, UsageError
 from stepscope.model import Label
+from stepscope.model.labels import ADJUDICATION
 from stepscope.model.records import GIVEN_VERSION, HUMAN, IMPORTED
 from stepscope.runtime.database import Connection
 from stepscope.safety.redact import Redactor
@@ -137,7 +139,7 @@ def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> 
             return "known" if before[1:3] == (label.label, label.value) else "contradicts"
         _withdraw(db, before[0])
     db.execute(_INSERT, (row[0], *_cells(label)))
-    if not label.round:
+    if label.has_verdict:
         _check_rater(db, label)
         if not insert_records(db, names, [label.record()]):
             raise UsageError(
@@ -178,11 +180,16 @@ def _check_rater(db: Connection, label: Label) -> None:
 
 
 def _withdraw(db: Connection, id_: int) -> Label:
-    """Mark a label as taken back and delete its verdict; return it."""
+    """Mark a label as taken back and delete its verdict, and what was adjudicated; return it."""
     (row,) = db.execute(_SELECT + " AND labels.id = ?", (id_,)).fetchall()
     label = _decode(row)
     db.execute("UPDATE labels SET withdrawn = 1 WHERE id = ?", (id_,))
-    if not label.round:
+    if label.has_verdict:
+        db.execute(
+            "UPDATE labels SET withdrawn = 1 WHERE queue = ? AND (run, measure, step) ="
+            " (SELECT run, measure, step FROM labels WHERE id = ?)",
+            (ADJUDICATION, id_),
+        )
         db.execute(
             "DELETE FROM records WHERE run = (SELECT seq FROM runs WHERE id = ?) AND step = ?"
             " AND repeat = ? AND question IN (SELECT id FROM questions WHERE measure = ?"

@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import NamedTuple, TypeVar, cast
 
 import msgspec
+import numpy as np
 from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -112,7 +113,8 @@ class LabelDesk:
             names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
             return label_page.lay_out_end(session, names)
         run, _, records = read_shown_run(session.store, asked.run)
-        verdicts = () if session.blind else list_verdicts(session, asked, records)
+        verdicts = [] if session.blind else list(list_verdicts(session, asked, records))
+        verdicts = [*list_answers(session, asked), *verdicts]
         return label_page.lay_out_label(session, asked, run, wide=wide, verdicts=verdicts)
 
 
@@ -127,6 +129,17 @@ def list_verdicts(
         if isinstance(answer, Verdict) and answer.step in (None, asked.step):
             value = "" if answer.value is None else f" {answer.value:.2f}"
             yield f"{record.judge}: {answer.label or ''}{value}. {answer.reason}"
+
+
+def list_answers(session: LabelSession, asked: AskedItem) -> Iterator[str]:
+    """Yield the answers that differ, a line each, in an order that does not tell whose they are."""
+    names = {(one.label, one.value): one.said for one in session.question.answers}
+    given = session.differing.get(asked.place, [])
+    shuffled = np.random.default_rng([session.queue, asked.place]).permutation(len(given))
+    for at, one in enumerate((given[place] for place in shuffled), 1):
+        said = names.get((one.label, one.value), one.label or "Cannot be decided")
+        why = f"Reason: {one.reason}" if one.reason else "No reason given."
+        yield f"Answer {at}: {said}. {why}"
 
 
 def get_desk(request: Request) -> LabelDesk:

@@ -37,8 +37,7 @@ def choose_steps(run: Trajectory, step: int | None, wide: int) -> tuple[list[int
         most = BEFORE[2] if wide else HEAD + TAIL
         if count <= most:
             return list(range(count)), set()
-        head = HEAD if wide else min(HEAD, most)
-        return [*range(head), *range(count - (most - head), count)], set()
+        return [*range(HEAD), *range(count - (most - HEAD), count)], set()
     end = step + 1
     while end < count and run.steps[end].actor == "environment":
         end += 1
@@ -72,8 +71,7 @@ def lay_out_label(
     if left and asked.step is None:
         steps.append(lay_out("label_gap", said=format_count(left, "step")))
     more = wide < len(BEFORE) - 1 and len(shown) < len(run.steps)
-    if asked.step is None:
-        more = more and not wide
+    more = more and (asked.step is not None or not wide)
     return lay_out(
         "label", question=question, asked=asked, steps=steps, wide=wide, more=more,
         opened=[one for one in EXPANDED[1 : wide + 1]], verdicts=list(map(visible_line, verdicts)),
@@ -84,14 +82,16 @@ def lay_out_label(
 
 def _decide(session: LabelSession) -> list[str]:
     """Return what the labels can decide so far, as `stepscope calibrate labels` says it."""
-    return [one.strip() for one in describe_labels(session.labels())][1:]
+    labels = [] if session.differing else session.labels()
+    return [one.strip() for one in describe_labels(labels)][1:]
 
 
 def _about(session: LabelSession, asked: AskedItem) -> str:
     """Return what is labelled, under the bar of progress."""
     kind = f"norming round {session.draw.round}" if session.draw.round else session.draw.queue
     said = [session.question.name, f"{kind.replace('_', ' ')} queue"]
-    said.append("blind" if session.blind else "not blind: verdicts are shown")
+    hidden = "answers shown without names" if session.differing else "blind"
+    said.append(hidden if session.blind else "not blind: verdicts are shown")
     if asked.left:
         said.append(f"at most {format_count(asked.left, 'question')} about this run")
     return " · ".join(said)
