@@ -161,3 +161,31 @@ def test_drift_asks_fixed_runs_again_and_says_whether_the_judge_has_shifted(
     assert "local/claude-a, axes.termination, occasion 2, 20 runs: no shift is shown" in out
     assert main([*JUDGE, "--drift", "20", "--again"]) == 2
     assert main(["judge", "--judge", A, "--rubric", "no_look", "--drift", "20"]) == 2
+
+
+def test_bias_asks_runs_with_one_thing_changed_and_says_whether_the_judge_leans(
+    provider: Threaded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("stepscope.toml").write_text(SETTINGS.format(base=provider.base), encoding="utf-8")
+    assert main([*JUDGE, "--bias", "20"]) == 2
+    assert "0 runs to ask about again" in capsys.readouterr().err
+    assert main(["calibrate", "bias", "--store", "good.db"]) == 4
+    assert "stepscope judge --bias 100 asks" in capsys.readouterr().out
+    assert main(JUDGE) == 0
+    assert len(provider.asked) == 20
+    for _ in range(2):  # the second time nothing is bought
+        assert main([*JUDGE, "--bias", "20"]) == 0
+        assert len(provider.asked) == 4 * 20
+    with Store.open("good.db") as store:
+        repeats = {one.repeat for one in store.records(measure=f"judge.{AXIS}")}
+    assert repeats == {0, 1_000_000, 1_000_001, 1_000_002}
+    capsys.readouterr()
+    assert main(["calibrate", "bias", "--store", "good.db"]) == 4
+    out = capsys.readouterr().out
+    assert "local/claude-a, axes.termination, longer: about " in out
+    assert out.count("of 20 pairs ") == 3
+    assert main(["calibrate", "drift", "--store", "good.db"]) == 4
+    assert main([*JUDGE, "--bias", "20", "--again"]) == 2
+    assert main([*JUDGE, "--bias", "20", "--drift", "20"]) == 2
+    assert main([*JUDGE, "--bias", "20", "--repeat", "2"]) == 2
+    assert main(["judge", "--judge", A, "--rubric", "no_look", "--bias", "20"]) == 2

@@ -33,7 +33,7 @@ from stepscope.judges.judgement import (
 )
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubrics, system_prompt
 from stepscope.model import Answer, Record
-from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS
+from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS, Change
 from stepscope.report.rows import number_tasks
 from stepscope.score.judges import JudgePlan
 from stepscope.settings import Settings
@@ -289,11 +289,12 @@ def _answers_of(records: Sequence[Record], side: tuple[str, str]) -> dict[Item, 
 
 def choose_fixed_runs(
     store: Store, settings: Settings, names: Sequence[str], *, judges: Sequence[str], n: int,
-    how: JudgingOptions,
-) -> JudgingOptions:  # fmt: skip
+    how: JudgingOptions, changes: Sequence[Change] = (),
+) -> list[JudgingOptions]:  # fmt: skip
     """Return how to ask judges about fixed runs again: those of earlier occasions, or a draw of n.
 
-    An occasion that was stopped goes on. `UsageError` where too few runs were judged before.
+    With changes it is a draw that is asked about once with each. An occasion that was stopped goes
+    on. `UsageError` where too few runs were judged before.
     """
     asked = {configured_judge(one, settings.judges).name for one in judges}
     only: dict[str, frozenset[str]] = {}
@@ -307,17 +308,20 @@ def choose_fixed_runs(
             if judge in asked and one.prompt == record_prompt(rubric, how):
                 at.setdefault(one.repeat, set()).add((judge, one.trajectory))
         first = {judge: {run for who, run in at.get(0, ()) if who == judge} for judge in asked}
-        again = {occasion: keys for occasion, keys in at.items() if occasion >= DRIFT_REPEAT}
+        later = {} if changes else at
+        again = {occasion: keys for occasion, keys in later.items() if occasion >= DRIFT_REPEAT}
         runs = sorted({run for keys in again.values() for _, run in keys})
         if not runs and (known := sorted(set.intersection(*first.values()))):
             runs = draw_sample(known, n, seed=settings.seed, rubric=rubric.name)[0]
         if len(runs) < FEWEST_RUNS:
             raise UsageError(
                 f"{rubric.name}: {format_count(len(runs), 'run')} to ask about again; all judges "
-                f"must have judged {FEWEST_RUNS} by it, so as it is now, and --drift be as large"
+                f"must have judged {FEWEST_RUNS} by it, so as it is now, and N be as large"
             )
         only[rubric.name] = frozenset(runs)
         last = max(again, default=DRIFT_REPEAT - 1)
         whole = len(again.get(last, ())) == len(asked) * len(runs)
         occasions.add(last - DRIFT_REPEAT + 1 + (whole or not again))
-    return replace(how, only=only, occasion=max(occasions))
+    if changes:
+        return [replace(how, only=only, change=change) for change in changes]
+    return [replace(how, only=only, occasion=max(occasions))]

@@ -19,7 +19,7 @@ import numpy as np
 from stepscope import stats
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.model import Record
-from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS, Figure
+from stepscope.model.records import BIAS_REPEAT, DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS, Figure
 from stepscope.stats.sample import Floats
 from stepscope.store.columns import Rows
 from stepscope.store.judged import name_and_snapshot
@@ -73,7 +73,7 @@ def _compare_occasions(
     rubric: str, judge: str, records: Iterable[Record], rng: np.random.Generator
 ) -> JudgeDrift | None:
     """Return one judge's drift, p not adjusted yet; None where it was never asked again."""
-    again = [one for one in records if one.repeat >= DRIFT_REPEAT]
+    again = [one for one in records if DRIFT_REPEAT <= one.repeat < BIAS_REPEAT]
     if not again:
         return None
     latest = max(one.repeat for one in again)

@@ -49,7 +49,7 @@ FEWEST_TO_REJECT = 2
 # One-sided tests at 95 % are limits at 90 %.
 ONE_SIDED = 0.9
 # z of 95 % and of 80 % power for both one-sided tests together (Chow and Liu).
-_EQUIVALENCE = 2.93
+EQUIVALENCE = 2.93
 # More labels than this nobody gives.
 MOST_LABELS = 5_000
 # How near a score is right.
@@ -281,7 +281,7 @@ def decide_protocol(
     """
     n = len(judge)
     spread = float((judge - people).std(ddof=1)) if n > 1 else 0.0
-    wanted = ceil((_EQUIVALENCE * spread / MOST_BIAS) ** 2)
+    wanted = ceil((EQUIVALENCE * spread / MOST_BIAS) ** 2)
     checks = [_check_bias(measure_bias(judge, people, tasks, unit, ONE_SIDED), wanted)]
     if scored:
         checks += [

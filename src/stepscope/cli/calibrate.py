@@ -16,6 +16,8 @@ from stepscope.safety.text import visible_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from stepscope.calibrate.bias import JudgeBias
+    from stepscope.calibrate.drift import JudgeDrift
     from stepscope.calibrate.noise import JudgeNoise
 
 
@@ -317,6 +319,29 @@ def drift(
         seed = notebook.settings.seed if seed is None else seed
         found = measure_drift(notebook.store, seed)
     none = "no judge was asked about fixed runs again; stepscope judge --drift 20 asks"
+    return _print_decisions(found, none, as_json=as_json)
+
+
+def bias(
+    *, store: options.StorePath = None, offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:  # fmt: skip
+    """Check whether a judge's answers move with length, or with the order of answers or examples.
+
+    stepscope judge --bias N asks about N runs again, each with one thing changed; this compares the
+    answers with the usual ones. The exit code is 3 if a judge leans, 4 if nothing is decided.
+
+    Example: stepscope calibrate bias
+    """
+    from stepscope.calibrate.bias import find_bias
+
+    with options.open_existing(store) as notebook:
+        found = find_bias(notebook.store)
+    none = "no judge was asked with anything changed; stepscope judge --bias 100 asks"
+    return _print_decisions(found, none, as_json=as_json)
+
+
+def _print_decisions(found: Sequence[JudgeDrift | JudgeBias], none: str, *, as_json: bool) -> int:
     told = "\n".join(map(str, found)) or none
     terminal.print_result(found if as_json else told, as_json=as_json)
     outcomes = {one.decision.outcome for one in found}

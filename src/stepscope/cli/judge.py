@@ -113,6 +113,13 @@ Drift = Annotated[
         help="Ask again about N fixed runs, to see whether a judge has shifted.",
     ),
 ]  # fmt: skip
+Bias = Annotated[
+    int | None,
+    Option(
+        min=20, metavar="N",
+        help="Ask again about N runs: longer, or with answers or examples in reverse.",
+    ),
+]  # fmt: skip
 AllowUnlocked = Annotated[
     bool, Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked.")
 ]
@@ -146,6 +153,7 @@ def judge(
     strict_families: Strict = False,
     allow_unlocked: AllowUnlocked = False,
     drift: Drift = None,
+    bias: Bias = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -184,18 +192,20 @@ def judge(
             send_media=send_media, tools=tools, workspace=workspace, batch=batch,
             strict_families=strict_families, allow_unlocked=allow_unlocked, again=again,
         )  # fmt: skip
-        if drift is not None:
-            from stepscope.api.rubrics import choose_fixed_runs
-
-            given = {"again": again, "sample": sample, "narration": narration == "both"}
-            options.refuse_given(given, "chooses runs or questions; --drift has fixed ones")
-            how = choose_fixed_runs(
-                notebook.store, notebook.settings, rubric or ["axes"], judges=judges, n=drift,
-                how=how,
-            )  # fmt: skip
         each = ("on", "off") if narration == "both" else (narration,)
         plans = [replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
+        if n := bias or drift:
+            from stepscope.api.rubrics import choose_fixed_runs
+            from stepscope.model.records import CHANGES
+
+            given = {"again": again, "sample": sample, "narration": len(plans) > 1}
+            given |= {"drift": drift if bias else None, "repeat": repeat > 1}
+            options.refuse_given(given, "chooses runs or questions; --drift and --bias fix them")
+            plans = choose_fixed_runs(
+                notebook.store, notebook.settings, rubrics, judges=judges, n=n, how=plans[0],
+                changes=CHANGES if bias else (),
+            )  # fmt: skip
         if show_prompt is not None:
             asked = partial(notebook.judge_requests, rubrics, judges=judges, run=show_prompt)
             shown = [request for one in plans for request in asked(how=one)]

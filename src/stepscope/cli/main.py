@@ -59,7 +59,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
          "stepscope calibrate sigma scores.csv",
          (calibrate.sigma, calibrate.judge_, calibrate.labels_, calibrate.localise, calibrate.gap,
-          calibrate.drift, calibrate.production, calibrate.followup)),
+          calibrate.drift, calibrate.bias, calibrate.production, calibrate.followup)),
         ("rubric", "Lock rubrics, trace their versions, adopt another judge.",
          "stepscope rubric lock axes", (judge.list_, judge.lock, judge.history, judge.adopt)),
     ),

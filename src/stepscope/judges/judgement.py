@@ -132,6 +132,7 @@ class JudgingOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_unlocked: bool = False
     # which occasion of asking about fixed runs again, from 1; 0: not for that
     occasion: int = 0
+    change: records.Change = ""  # what is changed that should change no answer, to see bias
     # the rubrics that are not: the version of their records says so; found when judging is planned
     unlocked: frozenset[str] = frozenset()
 
@@ -170,5 +171,6 @@ def record_prompt(rubric: Rubric, options: JudgingOptions) -> str:
     """Return 16 hex digits over all that is not the run: part of every record's key."""
     schema = _encode(answer_schema(rubric)).decode()
     media = ("media",) if options.send_media else ()
-    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media)
+    change = (options.change,) if options.change else ()
+    modes = (REQUEST_VERSION, schema, options.narration, options.mode, *media, *change)
     return prompt_hash(rubric, load_prompt(rubric.kind), *modes)

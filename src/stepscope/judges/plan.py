@@ -162,6 +162,15 @@ def plan_judgements(
         what = f"narration_off: the evidence of {rubric.name} is what the agent says"
         yield Unmeasured("missing_input", what, measure)
         return
+    if options.change == "longer":
+        whole, trajectory = trajectory, pad_texts(trajectory)
+        if trajectory == whole:
+            yield Unmeasured("not_applicable", "the agent writes nothing to pad", measure)
+            return
+    if options.change == "answers reversed":
+        rubric = msgspec.structs.replace(rubric, answers=rubric.answers[::-1])
+    if options.change == "examples reversed":
+        rubric = msgspec.structs.replace(rubric, examples=rubric.examples[::-1])
     copy = transcript.make_transcript(trajectory, redactor=redactor, narration=options.narration)
     fence = Fence(transcript.fence_nonce(key, trajectory.id, judge.name))
     planning = _JudgementPlanner(trajectory, copy, fence, rubric, judge, options, repeat)
@@ -174,6 +183,20 @@ def plan_judgements(
             yield planning.attribution(redactor)
         case "axis":
             yield planning.axis()
+
+
+def pad_texts(trajectory: Trajectory) -> Trajectory:
+    """Return a run in which all that the agent wrote stands twice: longer, but nothing new."""
+    steps = list(trajectory.steps)
+    for at, step in enumerate(steps):
+        parts = [
+            msgspec.structs.replace(one, text=f"{one.text}\n\n{one.text}")
+            if one.kind == "text" and one.text else one
+            for one in step.parts
+        ]  # fmt: skip
+        if step.actor == "agent":
+            steps[at] = msgspec.structs.replace(step, parts=tuple(parts))
+    return msgspec.structs.replace(trajectory, steps=tuple(steps))
 
 
 @dataclass(eq=False)

@@ -99,6 +99,10 @@ OUTRANKED = "outranked: "
 NARRATION_OFF = "+narration-off"
 # Repeats from this one on ask about fixed runs again, to see whether a judge has shifted.
 DRIFT_REPEAT = 1_000
+# And from this one on with one thing changed that should change no answer, in this order.
+BIAS_REPEAT = 1_000_000
+Change = Literal["", "longer", "answers reversed", "examples reversed"]
+CHANGES: tuple[Change, ...] = ("longer", "answers reversed", "examples reversed")
 # Behind the version of a rubric that judged an evaluation set without being locked.
 UNLOCKED = "+unlocked"
 # What verdicts need of a trace: how it is called, and what is not checked without it.

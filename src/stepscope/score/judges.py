@@ -53,7 +53,7 @@ from stepscope.ledger.calls import CallClients, Pricing
 from stepscope.ledger.ledger import Ledger, UnknownCall
 from stepscope.measures.facts import supply_context
 from stepscope.model import Record, Trajectory, Usage
-from stepscope.model.records import DRIFT_REPEAT
+from stepscope.model.records import BIAS_REPEAT, CHANGES, DRIFT_REPEAT
 from stepscope.models.dialect import Ask
 from stepscope.models.opening import close_models
 from stepscope.runtime.signals import handle_stops
@@ -275,6 +275,9 @@ class JudgePlan:
                 repeats = range(self.options.repeats)
                 if occasion := self.options.occasion:
                     repeats = range(DRIFT_REPEAT + occasion - 1, DRIFT_REPEAT + occasion)
+                if change := self.options.change:
+                    at = BIAS_REPEAT + CHANGES.index(change)
+                    repeats = range(at, at + 1)
                 for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
                     drawn = self.drawn.get(rubric.name)
                     if drawn is not None and trajectory.id not in drawn:
