@@ -246,13 +246,10 @@ def gap(
     measure: Annotated[
         str, Option(metavar="NAME", help="outcome, scores, or a measure between 0 and 1.")
     ] = "outcome",
-    where: options.WhereText = None,
-    since: options.Since = None,
-    seed: options.Seed = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    where: options.WhereText = None, since: options.Since = None, seed: options.Seed = None,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Compare scores on held-out tasks with those on the others.
 
     For each version: the gap with its interval, whether it shows inflated scores, and the smallest
@@ -292,19 +289,13 @@ def gap(
                 )
             )  # fmt: skip
     terminal.print_result(found if as_json else "\n\n".join(map(str, found)), as_json=as_json)
-    outcomes = {one.decision.outcome for of in found for one in of.groups}
-    if "fail" in outcomes:
-        return options.GATE_FAILED
-    return 0 if "pass" in outcomes else options.UNMEASURED
+    return _exit_code({one.decision.outcome for of in found for one in of.groups})
 
 
 def drift(
-    *,
-    seed: options.Seed = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
-    as_json: options.Json = False,
-) -> int:
+    *, seed: options.Seed = None, store: options.StorePath = None,
+    offline: options.Offline = False, as_json: options.Json = False,
+) -> int:  # fmt: skip
     """Check whether judges still give the same answers on a fixed set of runs.
 
     stepscope judge --drift N asks about N fixed runs again; this compares the latest answers with
@@ -344,7 +335,10 @@ def bias(
 def _print_decisions(found: Sequence[JudgeDrift | JudgeBias], none: str, *, as_json: bool) -> int:
     told = "\n".join(map(str, found)) or none
     terminal.print_result(found if as_json else told, as_json=as_json)
-    outcomes = {one.decision.outcome for one in found}
+    return _exit_code({one.decision.outcome for one in found})
+
+
+def _exit_code(outcomes: set[str]) -> int:
     if "fail" in outcomes:
         return options.GATE_FAILED
     return 0 if "pass" in outcomes else options.UNMEASURED
@@ -359,13 +353,10 @@ def production(
     *,
     evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
     production: Annotated[str, Option(metavar="EXPR", help="The runs of production.")],
-    user: User = "user",
-    since: options.Since = None,
-    seed: options.Seed = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    user: User = "user", since: options.Since = None, seed: options.Seed = None,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Compare the shapes of evaluation runs with those of production runs.
 
     Both need step scores by one judge. Shares have intervals; a change is told if whole users,
@@ -383,13 +374,10 @@ def followup(
     *,
     before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
     after: Annotated[str, Option(metavar="EXPR", help="Production runs after it.")],
-    user: User = "user",
-    since: options.Since = None,
-    seed: options.Seed = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    user: User = "user", since: options.Since = None, seed: options.Seed = None,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Compare the shapes of production runs before and after an intervention.
 
     As stepscope calibrate production: did the shape that it was made against become rarer?

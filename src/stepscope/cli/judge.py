@@ -128,36 +128,17 @@ BUDGET = 5
 
 
 def judge(
-    runs: Runs = None,
-    *,
-    judge: Judges = None,
-    rubric: Rubrics = None,
-    where: options.WhereText = None,
-    since: options.Since = None,
-    budget: Budget = None,
-    budget_name: Shared = "",
-    dry_run: DryRun = False,
-    show_prompt: ShowPrompt = None,
-    again: Again = False,
-    sample: Sample = None,
-    repeat: Repeat = 1,
-    narration: Narrated = "on",
-    mode: InMode = "contextual",
-    goals: Goals = None,
-    propose_goals: Propose = None,
-    canaries: Canaries = False,
-    send_media: SendMedia = False,
-    tools: Tools = False,
-    workspace: Workspace = None,
-    batch: Batch = False,
-    strict_families: Strict = False,
-    allow_unlocked: AllowUnlocked = False,
-    drift: Drift = None,
-    bias: Bias = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    runs: Runs = None, *, judge: Judges = None, rubric: Rubrics = None,
+    where: options.WhereText = None, since: options.Since = None, budget: Budget = None,
+    budget_name: Shared = "", dry_run: DryRun = False, show_prompt: ShowPrompt = None,
+    again: Again = False, sample: Sample = None, repeat: Repeat = 1, narration: Narrated = "on",
+    mode: InMode = "contextual", goals: Goals = None, propose_goals: Propose = None,
+    canaries: Canaries = False, send_media: SendMedia = False, tools: Tools = False,
+    workspace: Workspace = None, batch: Batch = False, strict_families: Strict = False,
+    allow_unlocked: AllowUnlocked = False, drift: Drift = None, bias: Bias = None,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Judge runs with models (costs money; a stopped command resumes).
 
     Judges answer independently and must cite steps. Answered questions are not asked again: a

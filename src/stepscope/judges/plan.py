@@ -189,12 +189,11 @@ def pad_texts(trajectory: Trajectory) -> Trajectory:
     """Return a run in which all that the agent wrote stands twice: longer, but nothing new."""
     steps = list(trajectory.steps)
     for at, step in enumerate(steps):
-        parts = [
-            msgspec.structs.replace(one, text=f"{one.text}\n\n{one.text}")
-            if one.kind == "text" and one.text else one
-            for one in step.parts
-        ]  # fmt: skip
         if step.actor == "agent":
+            parts = list(step.parts)
+            for place, one in enumerate(parts):
+                if one.kind == "text" and one.text:
+                    parts[place] = msgspec.structs.replace(one, text=f"{one.text}\n\n{one.text}")
             steps[at] = msgspec.structs.replace(step, parts=tuple(parts))
     return msgspec.structs.replace(trajectory, steps=tuple(steps))
 
