@@ -130,17 +130,11 @@ def sigma(
 
 
 def judge_(
-    *,
-    rubric: Rubric = None,
-    raters: Raters = None,
-    where: options.WhereText = None,
-    since: options.Since = None,
-    rubric_version: options.RubricVersion = None,
-    seed: options.Seed = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    *, rubric: Rubric = None, raters: Raters = None, where: options.WhereText = None,
+    since: options.Since = None, rubric_version: options.RubricVersion = None,
+    seed: options.Seed = None, store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Compare judges with the people who labelled the same runs.
 
     For each judge and rubric: a table of its labels against people's, accuracy, kappa, AC1, bias,

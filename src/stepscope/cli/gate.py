@@ -89,31 +89,15 @@ Write = Annotated[
 
 
 def gate(
-    *,
-    workflow: Workflows = None,
-    runs: Runs = None,
-    baseline: BaselineFile = None,
-    trials: Trials = None,
-    cases: Cases = None,
-    tier: Tier = None,
-    fail_on: Failing = "hard",
-    undecided: Undecided = None,
-    max_minutes: MaxMinutes = None,
-    commit: Commit = None,
-    attempt: Attempt = 1,
-    where: options.WhereText = None,
-    seed: options.Seed = None,
-    selftest: Selftest = False,
-    drop: Drop = None,
-    config: Config = None,
-    markdown: options.Markdown = False,
-    junit: options.Junit = False,
-    write: Write = None,
-    out: options.Out = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    *, workflow: Workflows = None, runs: Runs = None, baseline: BaselineFile = None,
+    trials: Trials = None, cases: Cases = None, tier: Tier = None, fail_on: Failing = "hard",
+    undecided: Undecided = None, max_minutes: MaxMinutes = None, commit: Commit = None,
+    attempt: Attempt = 1, where: options.WhereText = None, seed: options.Seed = None,
+    selftest: Selftest = False, drop: Drop = None, config: Config = None,
+    markdown: options.Markdown = False, junit: options.Junit = False, write: Write = None,
+    out: options.Out = None, store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Check recorded runs against the gates of stepscope.toml.
 
     Exit code 0: passed; 3: a gate failed; 4: undecided, or it could not be measured. Also writes

@@ -262,13 +262,9 @@ def show(
 
 
 def diff(
-    first: options.Run,
-    second: options.Run,
-    *,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
-    as_json: options.Json = False,
-) -> None:
+    first: options.Run, second: options.Run, *, store: options.StorePath = None,
+    offline: options.Offline = False, as_json: options.Json = False,
+) -> None:  # fmt: skip
     """Compare two runs, call by call.
 
     Prints the first step at which their calls differ, and how far trials of one version differ
