@@ -315,12 +315,9 @@ def decide_judges(
 
 
 def _decide(
-    ratings: RatingTable,
-    groups: Sequence[Sequence[int]],
-    weights: SharedWeights,
-    threshold: float,
-    at_once: tuple[int, str],
-) -> Decision:
+    ratings: RatingTable, groups: Sequence[Sequence[int]], weights: SharedWeights,
+    threshold: float, at_once: tuple[int, str],
+) -> Decision:  # fmt: skip
     name = "kappa" if len(groups[0]) == 2 else "fleiss"
     _, codes, runs = _stack(ratings, groups)
     lost = ratings.lost([at for group in groups for at in group])
@@ -486,16 +483,10 @@ def measure_agreement(
 
 
 def measure_agreement_by(
-    rows: Rows,
-    field: str,
-    *,
-    rubric: str | None = None,
-    where: Where | None = None,
-    raters: Container[RaterKey] | None = None,
-    version: str | None = None,
-    seed: int = 0,
+    rows: Rows, field: str, *, rubric: str | None = None, where: Where | None = None,
+    raters: Container[RaterKey] | None = None, version: str | None = None, seed: int = 0,
     threshold: float = THRESHOLD,
-) -> tuple[Agreement, ...]:
+) -> tuple[Agreement, ...]:  # fmt: skip
     """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
     groups = []
     for value, chosen in _groups(rows, field, where):
@@ -569,13 +560,9 @@ def rubric_agreement(
 
 
 def labelling_queue(
-    rows: Rows,
-    *,
-    rubric: str | None = None,
-    where: Where | None = None,
-    raters: Container[RaterKey] | None = None,
-    version: str | None = None,
-) -> tuple[Dispute, ...]:
+    rows: Rows, *, rubric: str | None = None, where: Where | None = None,
+    raters: Container[RaterKey] | None = None, version: str | None = None,
+) -> tuple[Dispute, ...]:  # fmt: skip
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.

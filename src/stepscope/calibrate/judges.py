@@ -82,14 +82,9 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrate_judges(
-    rows: Rows,
-    *,
-    where: Where | None = None,
-    rubric: str | None = None,
-    raters: Container[RaterKey] | None = None,
-    version: str | None = None,
-    seed: int = 0,
-) -> tuple[JudgeCalibration, ...]:
+    rows: Rows, *, where: Where | None = None, rubric: str | None = None,
+    raters: Container[RaterKey] | None = None, version: str | None = None, seed: int = 0,
+) -> tuple[JudgeCalibration, ...]:  # fmt: skip
     """Return every judge that judged what people labelled, by rubric."""
     runs = rows.runs(where)
     task_of = {

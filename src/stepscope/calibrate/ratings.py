@@ -77,14 +77,10 @@ class RaterVerdicts:
 
 
 def read_ratings(
-    rows: Rows,
-    *,
-    where: Where | None = None,
-    rubric: str | None = None,
-    raters: Container[RaterKey] | None = None,
-    version: str | None = None,
+    rows: Rows, *, where: Where | None = None, rubric: str | None = None,
+    raters: Container[RaterKey] | None = None, version: str | None = None,
     adjudicated: bool = False,
-) -> list[RatingTable]:
+) -> list[RatingTable]:  # fmt: skip
     """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
 
     `raters` are those that count; all when left out. With a version of rubrics only what judges
@@ -151,13 +147,9 @@ def rater_key(voice: RaterVerdicts) -> RaterKey:
 
 
 def choose_raters(
-    rows: Rows,
-    words: Iterable[str] | None,
-    *,
-    where: Where | None,
-    rubric: str | None,
+    rows: Rows, words: Iterable[str] | None, *, where: Where | None, rubric: str | None,
     version: str | None = None,
-) -> frozenset[RaterKey] | None:
+) -> frozenset[RaterKey] | None:  # fmt: skip
     """Return the raters that words name: whole, by the end behind a slash, or by family.
 
     A word that is none of these names all whose name or family begins so; one that names nobody is
@@ -266,12 +258,9 @@ def _voices(
 
 
 def _voice(
-    family: str,
-    name: str,
-    given: Iterable[Record],
-    own: Mapping[str, Container[int] | None],
+    family: str, name: str, given: Iterable[Record], own: Mapping[str, Container[int] | None],
     version: str | None,
-) -> RaterVerdicts:
+) -> RaterVerdicts:  # fmt: skip
     left = {NOT_OF_AGENT: 0, "repeats": 0, "other versions": 0, "variants": 0}
     versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0

@@ -213,13 +213,9 @@ def classify(
 
 
 def _shape(
-    scores: Floats,
-    observed: Bools,
-    found: list[TemplateEvidence],
-    what: inputs.Assumptions,
-    *,
+    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: inputs.Assumptions, *,
     given: bool,
-) -> types.Shape:
+) -> types.Shape:  # fmt: skip
     templates = found[0].lens.bank
     log = np.stack([each.log for each in found]) - np.log(len(found))
     top = log.max()
@@ -493,14 +489,11 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
 
 
 def classify_ragged(
-    values: npt.NDArray[np.float64],
-    lengths: npt.NDArray[np.int64],
-    *,
+    values: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64], *,
     sigma: float | npt.NDArray[np.float64] | None = None,
-    prior: Mapping[types.ShapeName, float] | None = None,
-    quantum: float | None = None,
+    prior: Mapping[types.ShapeName, float] | None = None, quantum: float | None = None,
     correlation: float = 0.0,
-) -> types.ShapeBatch:
+) -> types.ShapeBatch:  # fmt: skip
     """Compare five shapes for runs of unequal length, laid end to end, as `classify_many` does.
 
     `lengths` are the steps of each run; sigma is one number, or one for each value.

@@ -218,13 +218,9 @@ def _statistic(
 
 
 def _permuted_statistics(
-    pull: Floats,
-    cluster: Ints,
-    of_fleets: tuple[Floats, Floats],
-    covariance: Floats | None,
-    rng: np.random.Generator,
-    draws: int,
-) -> list[Floats]:
+    pull: Floats, cluster: Ints, of_fleets: tuple[Floats, Floats], covariance: Floats | None,
+    rng: np.random.Generator, draws: int,
+) -> list[Floats]:  # fmt: skip
     """Statistics of random hand-outs, in parts of shape (shapes, some draws)."""
     first, second = of_fleets
     both = (first > 0) & (second > 0)
@@ -348,14 +344,9 @@ class FleetEvidence:
 
 
 def weigh_fleet(
-    values: npt.ArrayLike,
-    lengths: npt.ArrayLike,
-    *,
-    sigma: Estimate | float | None = None,
-    repeats: npt.ArrayLike = 1,
-    quantum: float | None = None,
-    correlation: float = 0.0,
-) -> FleetEvidence:
+    values: npt.ArrayLike, lengths: npt.ArrayLike, *, sigma: Estimate | float | None = None,
+    repeats: npt.ArrayLike = 1, quantum: float | None = None, correlation: float = 0.0,
+) -> FleetEvidence:  # fmt: skip
     """Classify the runs of a fleet, and weigh them for its shares.
 
     `sigma` is the noise of one scoring, with its interval where it was measured or learned: labels
@@ -396,15 +387,10 @@ def weigh_fleet(
 
 
 def prevalence(
-    log_likelihood: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    error: float = 0.0,
-    clusters: npt.ArrayLike | None = None,
-    unmeasured: Mapping[str, int] | None = None,
-    level: float = 0.95,
-    draws: int = KEPT,
-) -> Shares | Unmeasured:
+    log_likelihood: npt.ArrayLike, *, rng: np.random.Generator, error: float = 0.0,
+    clusters: npt.ArrayLike | None = None, unmeasured: Mapping[str, int] | None = None,
+    level: float = 0.95, draws: int = KEPT,
+) -> Shares | Unmeasured:  # fmt: skip
     """Share of each shape among the runs of a fleet.
 
     Args:
@@ -441,15 +427,11 @@ def prevalence(
 
 
 def compare_fleets(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
+    first: npt.ArrayLike, second: npt.ArrayLike, *, rng: np.random.Generator,
     clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
-    level: float = 0.95,
+    unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None, level: float = 0.95,
     draws: int = HAND_OUTS,
-) -> FleetComparison | Unmeasured:
+) -> FleetComparison | Unmeasured:  # fmt: skip
     """Compare two fleets: the shares of their shapes, and which of them differ.
 
     Args:

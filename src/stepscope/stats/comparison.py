@@ -186,19 +186,11 @@ class Comparison:
 
 
 def compare_paired(
-    first: npt.ArrayLike,
-    first_cases: npt.ArrayLike,
-    second: npt.ArrayLike,
-    second_cases: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "share",
-    draws: int = DRAWS,
-    tail: Tail = "both",
-    alpha: float = 1.0,
-) -> Comparison | Unmeasured:
+    first: npt.ArrayLike, first_cases: npt.ArrayLike, second: npt.ArrayLike,
+    second_cases: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "share", draws: int = DRAWS,
+    tail: Tail = "both", alpha: float = 1.0,
+) -> Comparison | Unmeasured:  # fmt: skip
     """Compare two agents on the cases both ran, trial labels permuted within each case.
 
     Args:
@@ -292,16 +284,10 @@ HELD = 2_000_000
 
 
 def median_ratio(
-    first: npt.ArrayLike,
-    first_cases: npt.ArrayLike,
-    second: npt.ArrayLike,
-    second_cases: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    draws: int = MEDIAN_DRAWS,
-) -> Estimate | Unmeasured:
+    first: npt.ArrayLike, first_cases: npt.ArrayLike, second: npt.ArrayLike,
+    second_cases: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, draws: int = MEDIAN_DRAWS,
+) -> Estimate | Unmeasured:  # fmt: skip
     """Median of the second group over median of the first, on the cases that both have.
 
     Figures, none negative, and cases are as those of `compare_paired`. `n` counts the cases shared;
@@ -378,17 +364,10 @@ def _medians(values: Floats, cases: Ints, weights: npt.NDArray[np.int64]) -> Flo
 
 
 def compare_unpaired(
-    first: npt.ArrayLike,
-    first_tasks: npt.ArrayLike,
-    second: npt.ArrayLike,
-    second_tasks: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "share",
-    draws: int = DRAWS,
-) -> Comparison | Unmeasured:
+    first: npt.ArrayLike, first_tasks: npt.ArrayLike, second: npt.ArrayLike,
+    second_tasks: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "share", draws: int = DRAWS,
+) -> Comparison | Unmeasured:  # fmt: skip
     """Compare two fleets that ran different tasks, the second minus the first.
 
     A label that both fleets have is two tasks. Shares take values in [0, 1]. `Unmeasured` when a
@@ -431,15 +410,9 @@ def compare_unpaired(
 
 
 def compare_parts(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "score",
-    draws: int = DRAWS,
-) -> Comparison | Unmeasured:
+    first: npt.ArrayLike, second: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "score", draws: int = DRAWS,
+) -> Comparison | Unmeasured:  # fmt: skip
     """Compare two parts of one set of tasks, drawn apart at random: the second less the first.
 
     One score a task; without a difference both vary alike. `Unmeasured` when a part has no task, or

@@ -30,14 +30,9 @@ _FEW = f"fewer than {FEWEST}: the limits take scores for normal ones"
 
 
 def pearson(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Linear correlation of two raters' scores of the same items.
 
     Source: Fisher (1921), Metron 1:3-32; Bonett and Wright (2000), Psychometrika 65:23-28, for
@@ -53,14 +48,9 @@ def pearson(
 
 
 def rank_correlation(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "steps",
-) -> Estimate | Unmeasured:
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "steps",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Spearman's rank correlation; items that are alike share their rank.
 
     `Unmeasured` with fewer than four items, and with one cluster.
@@ -90,14 +80,9 @@ def _midranks(values: sample.Floats) -> sample.Floats:
 
 
 def concordance(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Lin's concordance: correlation, less where one rater is kinder or spreads scores more.
 
     For two labels, coded 0 and 1, it is Cohen's kappa.
@@ -113,13 +98,9 @@ def concordance(
 
 
 def _follow(
-    first: npt.ArrayLike,
-    second: npt.ArrayLike,
-    clusters: npt.ArrayLike | None,
-    frame: sample.EstimateFrame,
-    *,
-    concordant: bool,
-) -> Estimate | Unmeasured:
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None,
+    frame: sample.EstimateFrame, *, concordant: bool,
+) -> Estimate | Unmeasured:  # fmt: skip
     x, y = sample.as_column(first, "first"), sample.as_column(second, "second")
     if x.shape != y.shape:
         raise DataError(f"first has shape {x.shape}, second {y.shape}; expected the same items")

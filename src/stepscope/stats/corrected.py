@@ -49,18 +49,11 @@ LEAST_INFORMATION = 0.1
 
 
 def corrected_rate(
-    judged: npt.ArrayLike,
-    labelled: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    shares: npt.ArrayLike | None = None,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "labels",
-    draws: int = DRAWS,
-) -> Estimate | Unmeasured:
+    judged: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
+    rng: np.random.Generator, shares: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels", draws: int = DRAWS,
+) -> Estimate | Unmeasured:  # fmt: skip
     """Share of failures in the process that all judged runs come from, corrected by labels.
 
     `judged` are verdicts as numbers from 0, shape (runs,); what the judge did not answer is a
@@ -110,16 +103,10 @@ def corrected_rate(
 
 
 def corrected_mean(
-    scores: npt.ArrayLike,
-    labelled: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    shares: npt.ArrayLike | None = None,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "labels",
-) -> Estimate | Unmeasured:
+    scores: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
+    shares: npt.ArrayLike | None = None, clusters: npt.ArrayLike | None = None,
+    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Mean score that people would give the process that all judged runs come from.
 
     Arguments as `corrected_rate`, `scores` the judge's and `labels` people's, both in [0, 1]. The
@@ -171,15 +158,10 @@ def corrected_mean(
 
 
 def rogan_gladen(
-    judged: npt.ArrayLike,
-    labelled: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    *,
-    rng: np.random.Generator,
-    shares: npt.ArrayLike | None = None,
-    level: float = 0.95,
+    judged: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
+    rng: np.random.Generator, shares: npt.ArrayLike | None = None, level: float = 0.95,
     draws: int = DRAWS,
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Rate from a judge's own by its sensitivity and specificity: what others print, no headline.
 
     Arguments as `corrected_rate`, verdicts 0 and 1 alone. `Unmeasured` where the lower limit of

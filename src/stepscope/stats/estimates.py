@@ -52,15 +52,10 @@ ALL_EQUAL = "all equal"
 
 
 def mean(
-    values: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "",
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "", unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Mean with Student's interval over clusters; on the log scale where no value is negative.
 
     Source: Cameron and Miller (2015), J. Human Resources 50:317-372: t with (clusters - 1).
@@ -79,15 +74,10 @@ def mean(
 
 
 def rate(
-    counts: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "calls",
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    counts: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "calls", unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Events a run (redundant calls, violations), with an upper limit even when none was seen.
 
     Counts, 0 or more, are taken as Poisson ones or wider: no event in 200 runs of 50 tasks leaves
@@ -144,14 +134,10 @@ def _mean(
 
 
 def proportion(
-    successes: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    successes: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Share of successes with Wilson's interval, at the effective size where runs are clustered.
 
     Source: Wilson (1927), JASA 22:209-212; clustered as in `intervals.effective_size`.
@@ -173,14 +159,10 @@ def proportion(
 
 
 def mean_share(
-    values: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Mean of part shares (sub-goals reached) with Wilson's interval at the effective size.
 
     Source: as `proportion`; a yes or no has the largest variance of all values in [0, 1] with its
@@ -202,15 +184,10 @@ def mean_share(
 
 
 def ratio(
-    numerators: npt.ArrayLike,
-    denominators: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "errors",
-) -> Estimate | Unmeasured:
+    numerators: npt.ArrayLike, denominators: npt.ArrayLike, clusters: npt.ArrayLike | None = None,
+    *, target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "errors",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Sum over sum, where each numerator counts some of its denominator (recovered errors).
 
     The share is of all counted units, n being their number. A run whose denominator is 0 drops out;
@@ -265,16 +242,10 @@ QUANTILE_PRIOR_TASKS = 0.05
 
 
 def quantile(
-    values: npt.ArrayLike,
-    q: float,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    target: Target = "tasks like these",
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit: str = "",
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+    values: npt.ArrayLike, q: float, clusters: npt.ArrayLike | None = None, *,
+    target: Target = "tasks like these", level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit: str = "", unit_of_n: str = "runs",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Sample quantile (.5 the median, .95 p95) with an interval between two observed values.
 
     It is interpolated between the two nearest values. A limit that so few values cannot give is
@@ -357,15 +328,10 @@ def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[Ints, In
 
 
 def weighted_proportion(
-    successes: npt.ArrayLike,
-    probabilities: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    lost: npt.ArrayLike = (),
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
+    successes: npt.ArrayLike, probabilities: npt.ArrayLike, clusters: npt.ArrayLike | None = None,
+    *, lost: npt.ArrayLike = (), level: float = 0.95, unmeasured: Mapping[str, int] | None = None,
     unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Share of successes among all runs that could have been drawn, each weighed by 1/p.
 
     Args:
@@ -427,13 +393,9 @@ class JointTable:
 
 
 def joint_table(
-    outcome: npt.ArrayLike,
-    grade: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-) -> JointTable | Unmeasured:
+    outcome: npt.ArrayLike, grade: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
+    level: float = 0.95, unmeasured: Mapping[str, int] | None = None,
+) -> JointTable | Unmeasured:  # fmt: skip
     """Cross the outcome of runs with the grade of their trajectories, both 0 or 1.
 
     >>> joint_table([1, 1, 0, 0], [1, 0, 0, 0]).disagreement.value
@@ -492,13 +454,9 @@ def chance_all(successes: Floats, trials: Floats, k: int) -> Floats:
 
 
 def pass_hat_k(
-    successes: npt.ArrayLike,
-    trials: npt.ArrayLike,
-    k: int,
-    *,
-    level: float = 0.95,
+    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, *, level: float = 0.95,
     unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Chance that k trials of a task all succeed, averaged over tasks; `n` counts tasks.
 
     Successes and trials have shape (tasks,). Tasks with fewer than k trials, 1 or more, count as
@@ -513,13 +471,9 @@ def pass_hat_k(
 
 
 def pass_at_k(
-    successes: npt.ArrayLike,
-    trials: npt.ArrayLike,
-    k: int,
-    *,
-    level: float = 0.95,
+    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, *, level: float = 0.95,
     unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Chance that at least one of k trials of a task succeeds; all else as `pass_hat_k`.
 
     Source: Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1: 1 -
@@ -533,14 +487,9 @@ def pass_at_k(
 
 
 def _mean_chance(
-    successes: npt.ArrayLike,
-    trials: npt.ArrayLike,
-    k: int,
-    level: float,
-    unmeasured: Mapping[str, int] | None,
-    *,
-    turned: bool,
-) -> Estimate | Unmeasured:
+    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, level: float,
+    unmeasured: Mapping[str, int] | None, *, turned: bool,
+) -> Estimate | Unmeasured:  # fmt: skip
     """Mean over the tasks that have k trials of `chance_all`; `turned`, of what is left to 1."""
     passed, tried = as_column(successes, "successes"), as_column(trials, "trials")
     if passed.shape != tried.shape:

@@ -258,17 +258,11 @@ class SharedWeights:
 
 
 def agreement(
-    ratings: npt.ArrayLike,
-    coefficient: CoefficientName = "kappa",
-    *,
-    rng: np.random.Generator,
-    metric: Metric = "nominal",
-    categories: int | None = None,
-    clusters: npt.ArrayLike | None = None,
-    level: float = 0.95,
-    draws: int = 2_000,
+    ratings: npt.ArrayLike, coefficient: CoefficientName = "kappa", *, rng: np.random.Generator,
+    metric: Metric = "nominal", categories: int | None = None,
+    clusters: npt.ArrayLike | None = None, level: float = 0.95, draws: int = 2_000,
     unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Agreement of raters by one coefficient, with the interval of a Bayesian bootstrap over runs.
 
     Args:
@@ -307,13 +301,9 @@ class RatedItems:
     """
 
     def __init__(
-        self,
-        ratings: npt.ArrayLike,
-        weights: SharedWeights,
-        *,
-        categories: int | None = None,
+        self, ratings: npt.ArrayLike, weights: SharedWeights, *, categories: int | None = None,
         clusters: npt.ArrayLike | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         given, self._q = _check_ratings(ratings, categories)
         self._run, self._weights = sample.cluster_index(clusters, len(given)), weights
         self._raters, self._runs = given.shape[1], int(self._run.max(initial=-1)) + 1
@@ -326,14 +316,9 @@ class RatedItems:
         self._sums: dict[tuple[object, ...], Floats] = {}
 
     def coefficient(
-        self,
-        name: CoefficientName,
-        metric: Metric = "nominal",
-        *,
-        level: float = 0.95,
-        draws: int = 2_000,
-        unmeasured: Mapping[str, int] | None = None,
-    ) -> Estimate | Unmeasured:
+        self, name: CoefficientName, metric: Metric = "nominal", *, level: float = 0.95,
+        draws: int = 2_000, unmeasured: Mapping[str, int] | None = None,
+    ) -> Estimate | Unmeasured:  # fmt: skip
         """Return one coefficient with its interval, as `agreement` does."""
         if not 0 < level < 1:
             raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")

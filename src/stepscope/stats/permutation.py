@@ -365,13 +365,9 @@ def pair_trials(
 
 
 def shuffled_p(
-    trials: PairedTrials,
-    *,
-    rng: np.random.Generator,
-    draws: int,
-    tail: Tail = "both",
+    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail = "both",
     alpha: float = 1.0,
-) -> tuple[float, str]:
+) -> tuple[float, str]:  # fmt: skip
     """P of the mean difference over one case or more, labels permuted within cases; how it came.
 
     How far above `alpha` it lies is not asked: few draws tell that it does.

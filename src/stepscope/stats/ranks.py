@@ -35,15 +35,10 @@ class FigureRuns:
 
 
 def rank_flips(
-    agents: Sequence[str],
-    outcome: Sequence[FigureRuns],
-    figures: Mapping[str, Sequence[FigureRuns]],
-    *,
-    fewer_is_better: Collection[str],
-    units: Mapping[str, str],
-    rng: np.random.Generator,
-    draws: int = DRAWS,
-) -> RankFlips | Unmeasured:
+    agents: Sequence[str], outcome: Sequence[FigureRuns],
+    figures: Mapping[str, Sequence[FigureRuns]], *, fewer_is_better: Collection[str],
+    units: Mapping[str, str], rng: np.random.Generator, draws: int = DRAWS,
+) -> RankFlips | Unmeasured:  # fmt: skip
     """Find the pairs of agents that outcome and a figure order differently, beyond chance.
 
     Args:
@@ -137,13 +132,9 @@ def _count_shared(agents: Sequence[FigureRuns]) -> Floats:
 
 
 def _show_order(
-    sides: tuple[FigureRuns, FigureRuns],
-    tail: Tail,
-    unit: str,
-    alpha: float,
-    draws: int,
+    sides: tuple[FigureRuns, FigureRuns], tail: Tail, unit: str, alpha: float, draws: int,
     rng: np.random.Generator,
-) -> Comparison | None:
+) -> Comparison | None:  # fmt: skip
     """Return the first minus the second where it is shown to lie on one side; None elsewhere."""
     first, second = sides
     # First the side: a p of very uneven values may be small on the other one too.

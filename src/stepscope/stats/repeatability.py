@@ -31,12 +31,9 @@ MOST = 100
 
 
 def sigma(
-    scores: npt.ArrayLike,
-    steps: npt.ArrayLike,
-    *,
-    quantum: float | None = None,
+    scores: npt.ArrayLike, steps: npt.ArrayLike, *, quantum: float | None = None,
     level: float = 0.95,
-) -> Estimate | Unmeasured:
+) -> Estimate | Unmeasured:  # fmt: skip
     """Standard deviation of repeated scorings of the same step, pooled over steps.
 
     Where the spread differs between steps more than chance allows, as it does when a judge is sure

@@ -146,16 +146,10 @@ def recalibrate(
 
 
 def drawn_rate(
-    p: npt.ArrayLike,
-    labelled: npt.ArrayLike,
-    labels: npt.ArrayLike,
-    shares: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None,
-    *,
-    level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "labels",
-) -> Estimate | Unmeasured:
+    p: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, shares: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None, *, level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels",
+) -> Estimate | Unmeasured:  # fmt: skip
     """Rate of failures of the process that all runs come from, from labels drawn with `shares`.
 
     The mean of `p` over all runs, corrected by the mean of (label - p) / (runs * share) over the
