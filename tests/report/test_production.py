@@ -132,6 +132,21 @@ def test_runs_without_a_shape_are_counted_and_may_undo_a_change(store: Store) ->
         assert ("could undo the change of early_collapse\n" in str(found)) is undone
 
 
+def test_runs_that_no_shape_fits_are_counted(store: Store) -> None:
+    put(store, "eval", EVALUATION)
+    put(store, "live", PRODUCTION)
+    zigzag = run(*map(agent, "abcdefghij"), id="z", name="z/0/0", task="z", tags={"of": "live"})
+    store.put([zigzag])
+    store.append([
+        Record(
+            trajectory="z", answer=Verdict("scores", value=float(at % 2), step=at), version="2",
+            family="openai", judge="openai/a", rubric="no_look", prompt="p" * 16,
+        )
+        for at in range(10)
+    ])  # fmt: skip
+    assert compared(store).unmeasured == ({}, {"unmodelled": 1})
+
+
 def test_a_tag_that_no_run_has_names_no_user(store: Store) -> None:
     put(store, "eval", EVALUATION)
     put(store, "live", PRODUCTION)

@@ -16,6 +16,7 @@ and no rate is corrected by the label.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -59,6 +60,8 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
     "reason": ("reason", "rationale"),
     "repeat": ("repeat",),
 }
+# What users do after a run, in a file of proxies.
+SIGNALS = ("regenerated", "abandoned", "continued_unedited", "returned")
 # A message quotes no more than this of a cell, and names so many rows; the rest are counted.
 _QUOTED = 40
 _NAMED = 5
@@ -294,7 +297,7 @@ class VerdictImport:
         if person and kind in verdicts.MACHINES and _EXPORTED in cells:
             raise RefusedRow("no person", f"a label of kind {kind}; --human takes people's alone")
         name = self._name(cells)
-        run, steps = self._run(cells)
+        run, steps = self.find_run(cells)
         undecided = person and self._text(cells, "label") == records.UNCERTAIN
         turn = (_count(cells, "round") or 0) if person else 0
         settles = person and cells.get("queue") == ADJUDICATION
@@ -404,7 +407,7 @@ class VerdictImport:
             raise RefusedRow("no rubric", f"axis {_quote(name)} may be {' or '.join(ends)}")
         return ends[0] if ends else name
 
-    def _run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
+    def find_run(self, cells: Mapping[str, Json]) -> tuple[str, int]:
         """Return the id of the run that a row is about, and how many steps it has."""
         name = self._text(cells, "run")
         if name not in self._runs and (span := str(cells.get("span") or "")) in self._spans:
@@ -644,6 +647,60 @@ def read_label_file(
             found += [label] if isinstance(label, Label) else []
             refused += not isinstance(label, Label)
     return found, refused
+
+
+class Proxies(msgspec.Struct, frozen=True, kw_only=True):
+    """What users did, as a file tells it: signal -> run's id -> value from 0 to 1."""
+
+    rows: int
+    signals: dict[str, dict[str, float]]
+    quarantined: dict[str, int]  # rows set aside, by why
+    refused: tuple[str, ...]  # the first of them
+
+    def __str__(self) -> str:
+        """Say how many rows there are, and which were set aside."""
+        aside = sum(self.quarantined.values())
+        why = ", ".join(f"{n:,} {kind}" for kind, n in sorted(self.quarantined.items()))
+        head = f"{self.rows:,} rows, {aside:,} set aside" + (f" ({why})" if why else "")
+        return "\n".join([head, *_name_first(self.refused, aside)])
+
+
+def read_proxies(store: Store, stream: Stream, placebo: str | None = None) -> Proxies:
+    """Read rows of run, signal, value and time, of which nothing is stored.
+
+    A value that contradicts an earlier row is set aside, as is a time before the run began.
+    """
+    adding = VerdictImport(store, records.IMPORTED, columns={}, labels={}, rubric=None, rater=None)
+    runs, count = store.runs(), 0
+    began = dict(zip(runs.id.tolist(), runs.start_ns.tolist(), strict=True))
+    signals, refused, kinds = dict[str, dict[str, float]](), list[str](), Counter[str]()
+    for row in verdicts.read_verdict_rows(stream):
+        count += 1
+        try:
+            if isinstance(row, Quarantined):
+                raise RefusedRow("unreadable", row.reason)
+            run, name = adding.find_run(row.cells)[0], str(row.cells.get("signal") or "").strip()
+            name, cell = re.sub(r"[ -]", "_", name.lower()), row.cells.get("value")
+            flag = _TRUTHS.get(str(cell).lower())
+            value = _number("value", cell) if flag is None else float(flag)
+            when, start = _moment(row.cells.get("time")), began[run]
+            if name not in (*SIGNALS, placebo):
+                what = f"signal {_quote(name)}; expected {', '.join(SIGNALS)} or the placebo"
+                raise RefusedRow("unknown signal", what)
+            if value is None:
+                raise RefusedRow("no number", "no value; expected a number from 0 to 1")
+            if when is not None and start is not None and when < start:
+                raise RefusedRow("before the run", f"time {_quote(row.cells['time'])} is before it")
+            if signals.setdefault(name, {}).setdefault(run, value) != value:
+                raise RefusedRow("contradicts", f"an earlier row has another {name} of this run")
+        except RefusedRow as e:
+            kinds[e.kind] += 1
+            at = "" if isinstance(row, Quarantined) else f"row {row.place}: "
+            refused += [f"{at}{e}"] if len(refused) < _NAMED else []
+    if not signals:
+        why = visible_line(refused[0]) if refused else "it has none"
+        raise TraceError(f"{stream.uri}: no row with run, signal and value can be used: {why}")
+    return Proxies(rows=count, signals=signals, quarantined=dict(kinds), refused=tuple(refused))
 
 
 def _append_people(

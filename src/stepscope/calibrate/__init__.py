@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from stepscope.calibrate.agreement import measure_agreement as measure_agreement
     from stepscope.calibrate.gap import HeldOutGap as HeldOutGap
     from stepscope.calibrate.gap import measure_gap as measure_gap
+    from stepscope.calibrate.grounding import GroundedScore as GroundedScore
+    from stepscope.calibrate.grounding import measure_grounding as measure_grounding
     from stepscope.calibrate.modes import compare_modes as compare_modes
     from stepscope.calibrate.types import Agreement as Agreement
     from stepscope.calibrate.types import RubricAgreement as RubricAgreement
@@ -22,6 +24,7 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         ".agreement": ("measure_agreement",),
         ".gap": ("HeldOutGap", "measure_gap"),
+        ".grounding": ("GroundedScore", "measure_grounding"),
         ".modes": ("compare_modes",),
         ".types": ("Agreement", "RubricAgreement"),
     },

@@ -109,7 +109,7 @@ def measure_gap(
         raise UsageError(f"{corpus}: none of the chosen runs is of a task of this corpus")
     value, state = _read_scores(rows, runs, measure)
     groups: dict[str | None, list[int]] = {}
-    for at, name in enumerate(_read_field(rows, runs, by)):
+    for at, name in enumerate(read_field(rows, runs, by)):
         if inside[at]:
             groups.setdefault(name, []).append(at)
     order = sorted(groups, key=lambda name: _begun(runs, groups[name], name))
@@ -135,7 +135,8 @@ def measure_gap(
     )  # fmt: skip
 
 
-def _read_field(rows: Rows, runs: Runs, by: str) -> list[str | None]:
+def read_field(rows: Rows, runs: Runs, by: str) -> list[str | None]:
+    """Return a field or tag.KEY of each run as text."""
     key = by.removeprefix("tag.")
     found = getattr(runs, by, None) if key == by else rows.tag(key, runs)
     if found is None or by in ("key", "task"):

@@ -33,14 +33,9 @@ Raters = Annotated[
 
 
 def agree(
-    *,
-    rubric: Rubric = None,
-    raters: Raters = None,
-    where: options.WhereText = None,
-    since: options.Since = None,
-    by: options.By = None,
-    rubric_version: options.RubricVersion = None,
-    seed: options.Seed = None,
+    *, rubric: Rubric = None, raters: Raters = None, where: options.WhereText = None,
+    since: options.Since = None, by: options.By = None,
+    rubric_version: options.RubricVersion = None, seed: options.Seed = None,
     threshold: Annotated[
         float,
         Option(
@@ -52,10 +47,9 @@ def agree(
     ] = False,
     queue: Queue = None,
     csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Compare raters: judges, the rules, people.
 
     For each rubric: raw agreement, kappa, AC1 and alpha for every pair of raters, with intervals
@@ -102,12 +96,9 @@ def sigma(
         str | None,
         Argument(metavar="[FILE]", help="Scores with a column repeat. Default: the store's."),
     ] = None,
-    *,
-    quantum: options.Quantum = None,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
-    as_json: options.Json = False,
-) -> int:
+    *, quantum: options.Quantum = None, store: options.StorePath = None,
+    offline: options.Offline = False, as_json: options.Json = False,
+) -> int:  # fmt: skip
     """Measure how noisy each judge is, from steps scored more than once.
 
     About 15 steps, each scored three times, spread over the range of scores, are a good design. The
@@ -235,8 +226,7 @@ def gap(
         Path | None,
         Argument(metavar="[CORPUS]", help="Frozen cases. Default: those of the settings."),
     ] = None,
-    *,
-    by: options.By = "agent_version",
+    *, by: options.By = "agent_version",
     measure: Annotated[
         str, Option(metavar="NAME", help="outcome, scores, or a measure between 0 and 1.")
     ] = "outcome",
@@ -344,8 +334,7 @@ User = Annotated[
 
 
 def production(
-    *,
-    evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
+    *, evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
     production: Annotated[str, Option(metavar="EXPR", help="The runs of production.")],
     user: User = "user", since: options.Since = None, seed: options.Seed = None,
     store: options.StorePath = None, offline: options.Offline = False,
@@ -365,8 +354,7 @@ def production(
 
 
 def followup(
-    *,
-    before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
+    *, before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
     after: Annotated[str, Option(metavar="EXPR", help="Production runs after it.")],
     user: User = "user", since: options.Since = None, seed: options.Seed = None,
     store: options.StorePath = None, offline: options.Offline = False,
@@ -401,6 +389,45 @@ def _compare_sides(
     if isinstance(found.shapes, Unmeasured):
         return options.UNMEASURED
     return options.GATE_FAILED if found.diverged else 0
+
+
+def grounding(
+    *,
+    proxies: Annotated[str, Option(metavar="FILE", help="CSV or JSON: run, signal, value, time.")],
+    confounders: Annotated[
+        str | None, Option(metavar="FIELD,...", help="What to take out: tag.KEY, agent_version.")
+    ] = None,
+    placebo: Annotated[
+        str | None, Option(metavar="SIGNAL", help="A signal that quality cannot change.")
+    ] = None,
+    user: User = "user", where: options.WhereText = None, since: options.Since = None,
+    seed: options.Seed = None, store: options.StorePath = None, offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:  # fmt: skip
+    """Estimate how far step scores move what users do: regenerated, abandoned and so on.
+
+    The confounders that you name are taken out of scores and signals. Scores given twice tell the
+    error of the judge, which is corrected for. The exit code is 4 if there is no estimate.
+
+    Example: stepscope calibrate grounding --proxies signals.csv --confounders tag.difficulty
+    """
+    from stepscope.api.score_files import open_score_file
+    from stepscope.api.verdict_import import read_proxies
+    from stepscope.calibrate.grounding import measure_grounding
+    from stepscope.store.where import combine_filters
+
+    with options.open_existing(store) as notebook:
+        stream = open_score_file(proxies, notebook.settings)
+        with stream.file:
+            given = read_proxies(notebook.store, stream, placebo)
+        found = measure_grounding(
+            notebook.store, given.signals, where=combine_filters(where, since), user=user,
+            confounders=[one.strip() for one in (confounders or "").split(",") if one.strip()],
+            placebo=placebo, seed=notebook.settings.seed if seed is None else seed,
+        )  # fmt: skip
+    told = {"proxies": given, "effects": found} if as_json else "\n".join(map(str, [given, *found]))
+    terminal.print_result(told, as_json=as_json)
+    return 0 if any(one.effect.overlap is not None for one in found) else options.UNMEASURED
 
 
 def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:

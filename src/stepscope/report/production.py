@@ -16,22 +16,16 @@ from zlib import crc32
 import msgspec
 import numpy as np
 
+from stepscope import values
+from stepscope.calibrate.grounding import number_users
 from stepscope.errors import UsageError
-from stepscope.report.rows import FleetShapes, classify_fleet, number_tasks
+from stepscope.report.rows import FleetShapes, classify_fleet
+from stepscope.safety.text import visible_line
 from stepscope.shape import compare_fleets
 from stepscope.shape.types import SHAPES
-from stepscope.stats import codes
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
-from stepscope.values import (
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_estimate,
-    format_limits,
-    format_p,
-)
+from stepscope.values import Estimate, Unmeasured
 
 ALPHA = 0.05
 
@@ -91,7 +85,7 @@ def compare_production(
         if not len(at):
             raise UsageError(f"no run is of {name}")
     if len(both := np.intersect1d(chosen[0], chosen[1])):
-        n = format_count(len(both), "run")
+        n = values.format_count(len(both), "run")
         raise UsageError(f"{n} on both sides, as {runs.name[both[0]]!r}; choose sides apart")
     shapes = classify_fleet(rows, runs)
     parts = [None if shapes is None else shapes.take(at) for at in chosen]
@@ -102,11 +96,7 @@ def compare_production(
                 f"no run of {name} has a curve{whose}: score both sides by one judge and version"
             )
     a, b = [part for part in parts if isinstance(part, FleetShapes)]
-    tags = rows.tag(user, runs).tolist()
-    if user != "user" and not any(tags):
-        raise UsageError(f"--user {user}: no run has the tag {user!r}")
-    tasks = number_tasks(runs).tolist()
-    who = codes([("task", at) if tag is None else tag for tag, at in zip(tags, tasks, strict=True)])
+    who = number_users(rows, runs, user)
     users = [who[at][part.fitted] for at, part in zip(chosen, (a, b), strict=True)]
     lost = _count_lost(a), _count_lost(b)
     found = compare_fleets(
@@ -143,20 +133,24 @@ def _lines(found: ProductionComparison) -> Iterator[str]:
     ):
         gone = ", ".join(f"{count:,} {kind}" for kind, count in lost.items())
         yield (
-            f"{name}: {format_count(n, 'run')} of {of:,} users or tasks"
+            f"{name}: {values.format_count(n, 'run')} of {of:,} users or tasks"
             + (f"; without a shape: {gone}" if gone else "")
         )
-    yield f"scores: {found.source}"
+    yield f"scores: {visible_line(found.source)}"
     if isinstance(found.shapes, Unmeasured):
         yield f"{found.shapes.kind}: {found.shapes.reason}"
         return
     yield f"{'shape':<19} {first:<15} {second:<15} {'difference':<25} p"
     for one in found.shapes:
-        limits = format_limits(one.difference.low, one.difference.high, one.difference.unit)
-        moved = f"{format_difference(one.difference.value, one.difference.unit)}, {limits}"
+        moved, shares = (
+            one.difference,
+            [values.format_estimate(of) for of in (one.first, one.second)],
+        )
+        told = values.format_difference(moved.value, moved.unit)
+        told = f"{told}, {values.format_limits(moved.low, moved.high, moved.unit)}"
         yield (
-            f"{one.shape:<19} {format_estimate(one.first):<15} {format_estimate(one.second):<15} "
-            f"{moved:<25} {format_p(one.p)}{f'  {one.change}' if one.change else ''}"
+            f"{one.shape:<19} {shares[0]:<15} {shares[1]:<15} {told:<25} {values.format_p(one.p)}"
+            f"{f'  {one.change}' if one.change else ''}"
         )
     sides = [side for one in found.shapes for side in (one.first, one.second)]
     yield from sorted({told for side in sides for told in side.diagnostics})

@@ -36,6 +36,8 @@ from stepscope.stats.corrected import corrected_mean as corrected_mean
 from stepscope.stats.corrected import corrected_rate as corrected_rate
 from stepscope.stats.corrected import explain_weakness as explain_weakness
 from stepscope.stats.corrected import rogan_gladen as rogan_gladen
+from stepscope.stats.effects import Effect as Effect
+from stepscope.stats.effects import effect as effect
 from stepscope.stats.estimates import MOST_DISAGREEMENT as MOST_DISAGREEMENT
 from stepscope.stats.estimates import JointTable as JointTable
 from stepscope.stats.estimates import effective_count as effective_count
