@@ -9,6 +9,7 @@ from bars.stats import _peers
 from stepscope import stats
 from stepscope.errors import DataError
 from stepscope.stats.corrected import design_effect
+from stepscope.stats.intervals import student_quantile
 from stepscope.values import Estimate, Unmeasured
 
 # 60 of 200 runs are flagged; 17 of 20 labelled ones of them fail, 2 of 40 of the others.
@@ -111,17 +112,59 @@ def test_the_prior_of_a_few_clusters_does_not_draw_their_rate_to_one_half() -> N
     assert found.high == pytest.approx(0.269, abs=0.005)
 
 
+def effect(residuals: Sequence[float], clusters: Sequence[int], parts: Sequence[float]) -> float:
+    found = np.array(residuals)
+    return design_effect(found, np.array(parts), found**2, np.array(clusters), 0.95)
+
+
 def test_a_label_a_cluster_is_no_cluster_and_few_clusters_pay_for_it() -> None:
-    residuals = np.array([0.5, -0.5, 0.25, -0.25])
-    assert design_effect(residuals, np.arange(4), 0.95) == 1
+    residuals = [0.5, -0.5, 0.25, -0.25]
+    assert effect(residuals, [0, 1, 2, 3], [0.25] * 4) == 1
     # Two clusters that cancel have no more spread than single ones, but t of one degree.
-    assert design_effect(residuals, np.array([0, 0, 1, 1]), 0.95) == pytest.approx(
+    assert effect(residuals, [0, 0, 1, 1], [0.25] * 4) == pytest.approx(
         (12.7062 / 1.95996) ** 2, rel=1e-4
     )
     # Without a residual each cluster counts once.
-    assert design_effect(np.zeros(6), np.arange(6) // 2, 0.95) == pytest.approx(
+    assert effect([0.0] * 6, [0, 0, 1, 1, 2, 2], [1 / 6] * 6) == pytest.approx(
         2 * (4.30265 / 1.95996) ** 2, rel=1e-4
     )
+
+
+def test_a_cluster_that_is_half_of_all_counts_for_more_than_one_of_many() -> None:
+    # Half, and six others: (1/4 + 6/144)^-1 = 3.43 clusters, t of 2.43 degrees, 3.65.
+    found = effect([0.1] * 6 + [-0.1] * 6, [0] * 6 + [*range(1, 7)], [1 / 12] * 12)
+    # Jackknife: 6/7 * ((.6/.5)^2 + 6 * (.1/(11/12))^2) / .12, in twelfths.
+    raw = 6 / 7 * (1.2**2 + 6 * (0.1 * 12 / 11) ** 2) / 0.12
+    ratio = float(student_quantile(2.428571, 0.95)) / 1.959964
+    assert found == pytest.approx(raw * ratio**2, rel=1e-5)
+
+
+def test_uneven_tasks_hold_the_truth() -> None:
+    sizes, held = np.maximum(400 // np.arange(1, 31), 1), 0
+    for seed in range(120):
+        made = np.random.default_rng(seed)
+        tasks = np.repeat(np.arange(30), sizes)
+        failed = made.random(len(tasks)) < made.beta(0.45, 1.05, 30)[tasks]
+        judged = failed ^ (made.random(len(tasks)) < 0.1)
+        places = made.choice(len(tasks), 100, replace=False)
+        found = stats.corrected_rate(
+            judged, places, failed[places], clusters=tasks, rng=made, draws=1_000
+        )
+        assert isinstance(found, Estimate)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= 0.3 <= found.high
+    # .94 of many; as if all tasks were of one size, .80.
+    assert held / 120 >= 0.89
+
+
+def test_labels_of_heavy_and_noisy_runs_tell_less_than_their_number() -> None:
+    # Half of the weight is on ten labels of which half fail; the ninety others never do.
+    said, shares = [0.0, 1.0] * 5 + [0.0] * 90, [0.1] * 10 + [0.9] * 90
+    found = corrected([0] * 1_000, list(range(100)), said, shares=shares)
+    assert found.value == pytest.approx(0.25)
+    # Standard error of ten labels of .5 with half of the weight: .5 * .5 / 10^.5 = .08.
+    assert width(found) > 3.9 * 0.08
 
 
 def test_one_task_is_a_value_without_an_interval() -> None:

@@ -133,6 +133,23 @@ def test_labels_of_one_task_count_as_one_task_alone() -> None:
     assert spread.diagnostics == ("only 2 tasks: weak evidence",)
 
 
+def test_a_task_with_half_of_the_labels_tells_less_than_a_task_of_many() -> None:
+    said = [1.0, 0.0] * 5 + [1.0, 0.0] * 5
+    even, uneven = (
+        stats.drawn_rate([0.5] * 40, range(20), said, [1 / 40] * 20, clusters=clusters)
+        for clusters in (np.arange(40) // 2, [*np.zeros(10, int), *range(1, 11), *[11] * 20])
+    )
+    assert isinstance(even, Estimate)
+    assert isinstance(uneven, Estimate)
+    assert even.high is not None
+    assert uneven.high is not None
+    # Of pairs that cancel only the added error is left; (1/4 + 10/400)^-1 = 3.6 tasks have t of
+    # 2.6 degrees, 3.46 in place of 2.26, and the errors of ten of them.
+    assert even.high - 0.5 == pytest.approx(2.262 * (1 / 400) ** 0.5, abs=1e-3)
+    errors = 10 / 11 * 10 * (0.025 * 20 / 19) ** 2
+    assert uneven.high - 0.5 == pytest.approx(3.46 * (errors + 1 / 400) ** 0.5, abs=0.01)
+
+
 def test_no_label_is_unmeasured_and_one_has_no_interval() -> None:
     assert isinstance(rate([], []), Unmeasured)
     one = rate([1.0], [1])

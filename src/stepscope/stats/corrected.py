@@ -44,6 +44,9 @@ DRAWS, DRAWS_OUTSIDE, MOST_DRAWS = 8_000, 20, 50_000
 # Jeffreys' prior, of each outcome; divided by this power of the labels' design effect, or 7 labels'
 # worth of a few clusters would lie half way to .5 (docs/design/intervals.md).
 PRIOR, PRIOR_POWER = 0.5, 0.6
+# A task that fails often has more failures of either verdict, so that the errors of both add up; how
+# much is only told where tasks with labels hold this share of the runs.
+SHARED_TASKS = 0.25
 # The least that sensitivity + specificity - 1 must be for certain before a rate is divided by it.
 LEAST_INFORMATION = 0.1
 
@@ -85,13 +88,23 @@ def corrected_rate(
     of_all = np.bincount(verdicts, minlength=kinds) / len(verdicts)
     value = float(of_all @ known)
     mass = np.bincount(of, weights, minlength=kinds)
-    residuals = (of_all / np.where(mass > 0, mass, 1.0))[of] * weights * (said - known[of])
+    parts = (of_all / np.where(mass > 0, mass, 1.0))[of] * weights
     frame = replace(frame, n_tasks=len(np.unique(tasks[places])))
     if frame.n_tasks < 2:
         why = "one label" if len(said) < 2 else "one task"
         return make_value(value, why, n=len(said), frame=frame)
-    of_labels = design_effect(residuals, tasks[places], level)
-    of_runs = design_effect(known[verdicts] - value, tasks, level)
+    chance = (known * (1 - known))[of]
+    of_labels = design_effect(said - known[of], parts, chance, tasks[places], level)
+    apart, even = known[verdicts] - value, np.full(len(verdicts), 1 / len(verdicts))
+    of_runs = design_effect(apart, even, apart**2, tasks, level)
+    if np.isin(tasks, tasks[places]).mean() >= SHARED_TASKS:
+        own, every = np.zeros(len(verdicts)), even * apart
+        own[places] = parts * (said - known[of])
+        one, other, both = (
+            float((sum_by_cluster(x, tasks).sums ** 2).sum()) for x in (own, every, own + every)
+        )
+        more = both / (one + other) if one + other > 0 else 1.0
+        of_labels, of_runs = max(of_labels * more, 1.0), max(of_runs * more, 1.0)
     size = _draws(level, draws)
     drawn = rng.standard_gamma((of_all * len(verdicts) / of_runs + PRIOR), (size, kinds))
     drawn /= drawn.sum(axis=1, keepdims=True)
@@ -263,22 +276,31 @@ def explain_weakness(judged: npt.ArrayLike, labelled: npt.ArrayLike, names: Sequ
     return ""
 
 
-def design_effect(residuals: Floats, clusters: Ints, level: float) -> float:
-    """Return by how much clusters divide the counts behind a sum of residuals; 1 or more.
+def design_effect(
+    residuals: Floats, parts: Floats, chance: Floats, clusters: Ints, level: float
+) -> float:
+    """Return by how much clusters and uneven parts divide counts; 1 or more, 1 without either.
 
-    The clustered over the independent variance, times (t/z)^2 for the few clusters that tell it. No
-    residual at all tells nothing: then every cluster counts once.
+    The clustered variance of the sum of parts * residuals, each cluster's divided by 1 less its
+    part, over that of independent residuals with the variances `chance`; times (t/z)^2 for the few
+    clusters that tell it, of which large ones count for less. No residual at all tells nothing:
+    then every cluster counts once.
 
-    Source: Korn and Graubard (1998), Survey Methodology 24:193-201.
+    Source: Korn and Graubard (1998), Survey Methodology 24:193-201; the jackknife and Kish's number
+    of clusters as in `intervals.cluster_variance`.
     """
-    sums = sum_by_cluster(residuals, clusters).sums
-    groups, alone = len(sums), float((residuals**2).sum())
-    if groups == len(residuals):
+    held = sum_by_cluster(parts, clusters).sums
+    if len(held) == len(parts) and np.ptp(parts) <= 1e-9 * parts.max():
         return 1.0
-    raw = len(residuals) / groups
-    if alone > 1e-18 * len(residuals):
-        raw = groups / (groups - 1) * float((sums**2).sum()) / alone
-    ratio = float(student_quantile(groups - 1, level)) / normal_quantile(level)
+    held = held / held.sum()
+    sums, alone = sum_by_cluster(parts * residuals, clusters).sums, float(parts**2 @ chance)
+    groups, even = len(held), 1 / float(held @ held)
+    raw = len(parts) / even
+    if alone > 1e-18 * float(parts @ parts):
+        # A cluster that is nearly all there is has no residual left to tell its variance.
+        apart = sums / np.maximum(1 - held, 1 / groups)
+        raw = (groups - 1) / groups * float(apart @ apart) / alone
+    ratio = float(student_quantile(even - 1, level)) / normal_quantile(level)
     return max(raw, 1.0) * ratio**2
 
 

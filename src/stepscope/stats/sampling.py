@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
-from stepscope.stats.intervals import student_quantile
+from stepscope.stats.intervals import cluster_variance, student_quantile
 from stepscope.values import Estimate, Unmeasured
 
 # The uniform part of a draw: of a judge whose probabilities were recalibrated on labels, and else.
@@ -179,8 +179,8 @@ def drawn_rate(
     n, runs = len(said), len(chances)
     corrections = (said - chances[places]) / (runs * given)
     tasks = sample.cluster_index(clusters, runs)
-    by_task = sample.sum_by_cluster(corrections - corrections.mean(), tasks[places]).sums
-    value, groups = float(chances.mean() + corrections.mean()), len(by_task)
+    by_task = sample.sum_by_cluster(corrections, tasks[places])
+    value, groups = float(chances.mean() + corrections.mean()), len(by_task.sums)
     frame = sample.EstimateFrame(
         level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, n_tasks=groups,
         bounds=None if not unmeasured else (0.0, 1.0),
@@ -188,13 +188,15 @@ def drawn_rate(
     value = min(max(value, 0.0), 1.0)
     if groups < 2:
         return sample.make_value(value, "one label" if n < 2 else "one task", n=n, frame=frame)
-    judged = sample.sum_by_cluster(chances - chances.mean(), tasks).sums
+    judged = sample.sum_by_cluster(chances, tasks)
+    (_, of_labels, even), (_, of_runs, _) = (
+        cluster_variance(x.sums, x.sizes) for x in (by_task, judged)
+    )
     # A judge whom no label contradicts is not taken for one without errors: as Bonett and Price's
     # pseudo-case, one error is added, that fades with those which were seen.
     errors = int((np.abs(said - chances[places]) > 0.5).sum())
-    variance = (groups / (groups - 1) * float((by_task**2).sum()) + 1 / (1 + errors)) / n**2
-    variance += len(judged) / (len(judged) - 1) * float((judged**2).sum()) / runs**2
-    half = float(student_quantile(groups - 1, level)) * variance**0.5
+    variance = float(of_labels + of_runs) + 1 / (1 + errors) / n**2
+    half = float(student_quantile(even - 1, level)) * variance**0.5
     limits = (value, max(value - half, 0.0), min(value + half, 1.0))
     return sample.make_estimate(limits, method="drawn, t", n=n, frame=frame)
 
