@@ -55,6 +55,30 @@ def test_a_judge_that_calls_more_of_the_same_runs_bad_has_shifted() -> None:
     assert found.shifts.keys() == {"correct", "incorrect"}
 
 
+@pytest.mark.parametrize("occasions", [1, 2, 3, 6])
+def test_a_shift_that_stays_is_not_lost_by_asking_again(occasions: int) -> None:
+    with store(20) as made:
+        made.append([
+            said(JUDGE, n, answer(n < 8 and at > 0), repeat=DRIFT_REPEAT + at - 1 if at else 0)
+            for n in range(20) for at in range(occasions + 1)
+        ])  # fmt: skip
+        (found,) = measure_drift(made)
+    assert (found.decision.outcome, found.occasion) == ("fail", occasions)
+    shift = found.shifts["incorrect"]
+    assert isinstance(shift, Estimate)
+    assert shift.value == pytest.approx(8 / 20)
+
+
+def test_a_judge_that_is_as_it_was_again_has_not_shifted() -> None:
+    with store(20) as made:
+        made.append([
+            said(JUDGE, n, answer(n < 5 and at == 2), repeat=DRIFT_REPEAT + at - 1 if at else 0)
+            for n in range(20) for at in range(4)
+        ])  # fmt: skip
+        (found,) = measure_drift(made)
+    assert found.decision.outcome == "pass"
+
+
 def test_the_same_answers_again_are_no_shift() -> None:
     found = drift(30, 5, 5)
     assert found.decision.outcome == "pass"

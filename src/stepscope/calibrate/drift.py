@@ -1,11 +1,12 @@
 """Whether a judge answers the same fixed runs as it did before: a shift is the judge's, no agent's.
 
 `judge --drift` asks about fixed runs again, each time as another occasion (`records.DRIFT_REPEAT`).
-Compared is the latest occasion with all earlier answers under the same prompt, run by run: without
-a shift any of a run's answers might have been the latest, so that p is exact for a judge of any
-noise. What shifts is how often each label is given, or no answer could be; p is of the largest
-shift of all labels, and Holm's over all judges and rubrics. Fewer than 20 runs are not tested.
-Scores are not checked here: their noise is `calibrate sigma`'s.
+Compared are the latest occasion with all earlier answers under the same prompt, and all occasions
+with the first answers, so that a shift that stays is not lost among its own repetitions. Without a
+shift a run's answers might have come in any order, so that p is exact for a judge of any noise.
+What shifts is how often each label is given, or no answer could be; p is of the largest shift of
+all labels and both comparisons, and Holm's over all judges and rubrics. Fewer than 20 runs are not
+tested. Scores are not checked here: their noise is `calibrate sigma`'s.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from stepscope import stats
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.model import Record
 from stepscope.model.records import BIAS_REPEAT, DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS, Figure
-from stepscope.stats.sample import Floats
+from stepscope.stats.sample import CACHED
 from stepscope.store.columns import Rows
 from stepscope.store.judged import name_and_snapshot
 from stepscope.values import Decision, Unmeasured, format_count, format_estimate
@@ -32,13 +33,13 @@ Answers = Mapping[int, Mapping[str, float]]
 
 
 class JudgeDrift(msgspec.Struct, frozen=True, kw_only=True):
-    """One judge and rubric on its fixed runs: the latest occasion less the earlier ones."""
+    """One judge and rubric on its fixed runs: what it says now less what it said before."""
 
     rubric: str
     judge: str
     occasion: int  # from 1
     runs: int
-    shifts: dict[str, Figure]  # label -> change of its share
+    shifts: dict[str, Figure]  # label -> change of its share, in the comparison that shows more
     p_adjusted: float | None
     snapshots: tuple[str, ...]  # of the earlier answers, then of the latest
     decision: Decision  # fail: the judge has shifted
@@ -108,23 +109,33 @@ def shift_test(
     standardised shift as Westfall and Young (1993), Resampling-Based Multiple Testing.
     """
     labels = sorted({label for of in answers for shares in of.values() for label in shares})
-    # Shape (runs, occasions, labels); a run has the latest and any earlier occasions.
+    # Shape (runs, answers, labels), the answers of a run in their order; those it lacks behind.
     most = max(len(of) for of in answers)
     shares = np.zeros((len(answers), most, len(labels)))
-    count = np.array([len(of) for of in answers])
+    order = np.full((len(answers), most), np.inf)
     for row, of in enumerate(answers):
-        for place, at in enumerate([latest, *sorted(of.keys() - {latest})]):
+        for place, at in enumerate(sorted(of)):
             shares[row, place] = [of[at].get(label, 0.0) for label in labels]
-    total = shares.sum(axis=1)
-    chosen = (rng.random((draws, len(answers))) * count).astype(int)
-    chosen = np.concatenate([np.zeros((1, len(answers)), int), chosen])
-    now = shares[np.arange(len(answers)), chosen]
-    differences: Floats = now - (total - now) / (count - 1)[:, None]
-    sums = np.abs(differences.sum(axis=1))
+            order[row, place] = at
+    held = np.isfinite(order)
+    # Each answer's part in the two comparisons; none where a run has no answer on one side.
+    first = DRIFT_REPEAT if order.min() < DRIFT_REPEAT <= latest else latest
+    after = order >= np.array([latest, first])[:, None, None]
+    counts = [side.sum(axis=2, keepdims=True) for side in (after & held, ~after)]
+    parts = (after & held) / np.maximum(counts[0], 1) - ~after / np.maximum(counts[1], 1)
+    parts *= (counts[0] > 0) & (counts[1] > 0)
+    told = [np.abs(np.einsum("cra,ral->cl", parts, shares))[None]]
+    for start in range(0, draws, chunk := max(1, CACHED // shares.size)):
+        keys = rng.random((min(chunk, draws - start), *order.shape))
+        places = np.argsort(np.where(held, keys, np.inf), axis=2)[..., None]
+        mixed = np.take_along_axis(shares[None], places, axis=2)
+        told.append(np.abs(np.einsum("cra,dral->dcl", parts, mixed, optimize=True)))
+    sums = np.concatenate(told)
     spread = np.sqrt((sums[1:] ** 2).mean(axis=0))
-    largest = np.max(sums / np.where(spread > 0, spread, np.inf), axis=1)
+    sizes = sums / np.where(spread > 0, spread, np.inf)
+    largest = sizes.max(axis=(1, 2))
     p = float((largest >= largest[0] * (1 - 1e-9)).mean())
-    seen = differences[0]
+    seen = np.einsum("ra,ral->rl", parts[sizes[0].max(axis=1).argmax()], shares)
     zeros, cases = np.zeros(len(answers)), range(len(answers))
     found: dict[str, Figure] = {}
     for at, label in enumerate(labels):

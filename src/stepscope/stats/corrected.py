@@ -44,8 +44,8 @@ DRAWS, DRAWS_OUTSIDE, MOST_DRAWS = 8_000, 20, 50_000
 # Jeffreys' prior, of each outcome; divided by this power of the labels' design effect, or 7 labels'
 # worth of a few clusters would lie half way to .5 (docs/design/intervals.md).
 PRIOR, PRIOR_POWER = 0.5, 0.6
-# A task that fails often has more failures of either verdict, so that the errors of both add up; how
-# much is only told where tasks with labels hold this share of the runs.
+# A task that fails often does so whatever the verdict, so that errors add up; by how much is only
+# told where tasks with labels hold this share of the runs.
 SHARED_TASKS = 0.25
 # The least that sensitivity + specificity - 1 must be for certain before a rate is divided by it.
 LEAST_INFORMATION = 0.1
