@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from stepscope.api import Notebook
+from stepscope.calibrate import judges
 from stepscope.calibrate.judges import (
     JudgeCalibration,
     calibrate_judges,
@@ -18,6 +19,7 @@ from stepscope.errors import DataError
 from stepscope.model import Label, Record, Verdict
 from stepscope.settings import Settings
 from stepscope.stats import concordance, drop_to_see, pearson
+from stepscope.stats.sample import EstimateFrame, make_estimate
 from stepscope.store import Store
 from stepscope.values import Decision, Estimate, Unmeasured
 from tests.calibrate import made
@@ -108,7 +110,7 @@ def test_what_people_could_not_decide_is_no_mistake_of_the_judge() -> None:
 
 def test_labels_of_runs_that_were_chosen_for_how_they_look_are_in_no_figure() -> None:
     with made.store(40) as store:
-        store.append(made.whole(JUDGE, labels(incorrect=40)))
+        store.append(made.whole(JUDGE, labels(incorrect=40), confidence=[0.9] * 40))
         for n, queue in enumerate(
             ["uniform"] * 20 + ["file"] * 10 + ["look_first"] * 7 + ["active"] * 3
         ):
@@ -125,6 +127,8 @@ def test_labels_of_runs_that_were_chosen_for_how_they_look_are_in_no_figure() ->
     assert one.notes[0] == (
         "labels of items that were chosen for how they look are left out: active 3, look_first 7"
     )
+    assert one.curve is not None
+    assert one.curve.n == 30
 
 
 def test_without_people_or_without_a_judge_there_is_nothing_to_hold() -> None:
@@ -201,6 +205,33 @@ def test_labels_still_needed_are_those_of_the_test_that_needs_most() -> None:
     assert needed >= 100
     assert f"about {needed - 40} more labels would decide" in found.reason
     assert apart == pytest.approx(0.18, abs=0.02)
+
+
+def test_a_bias_at_the_limit_is_not_told_by_one_more_label() -> None:
+    # 9 faults of 200 runs are missed, 18 are false alarms.
+    people = [1.0] * 60 + [0.0] * 140
+    judge = [0.0] * 9 + [1.0] * 51 + [1.0] * 18 + [0.0] * 122
+    found, needed = protocol(judge, people, scored=False)
+    assert found.outcome == "undecided"
+    assert "bias +0.045, +0.002 to +0.088: not shown" in found.reason
+    # Limits of .043 would have to be .005.
+    assert needed is None
+    assert found.reason.endswith("more than 5,000 labels would be needed")
+
+
+def test_no_plan_is_made_for_what_more_labels_may_not_tell() -> None:
+    found, needed = protocol([0.5] * 120, [0.5] * 120)
+    assert found.outcome == "undecided"
+    assert needed is None
+    assert found.reason.endswith("how many labels would decide is not known")
+
+
+def test_limits_from_minus_one_are_no_crash() -> None:
+    limits, frame = (0.5, -1.0, 1.0), EstimateFrame(n_tasks=4)
+    figure = make_estimate(limits, method="Fisher", n=120, frame=frame)
+    decision, needed = judges._check_agreement("r", figure)
+    assert decision.outcome == "undecided"
+    assert needed is not None
 
 
 def test_a_judge_that_never_fails_anything_has_no_correlation() -> None:
@@ -320,6 +351,17 @@ def test_labels_say_what_they_cannot_decide() -> None:
     assert "whether people agree is not known" in rubric
     # A norming round is no label, and without labels nothing is said.
     assert told(one_label(0, queue="norming", round=1)) == []
+
+
+def test_steps_of_one_run_and_uneven_draws_give_a_rate_less_closely_at_worst() -> None:
+    steps = [one_label(at // 10, step=at, queue="uniform", probability=0.1) for at in range(200)]
+    # 20 runs; Wilson at a half.
+    assert "to within 20 points at worst" in told(*steps)[1]
+    heavy = [
+        one_label(at, queue="active", probability=0.02 if at < 20 else 1.0) for at in range(200)
+    ]
+    # 20 labels have most of the weight: (20 * 50 + 180)^2 / (20 * 2500 + 180) = 27.7.
+    assert "to within 17 points at worst" in told(*heavy)[1]
 
 
 def test_a_label_of_a_random_draw_that_decides_nothing_is_in_no_rate() -> None:

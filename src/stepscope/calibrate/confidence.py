@@ -7,7 +7,6 @@ judge is compared with itself alone, before and after a new version of the rubri
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
@@ -30,19 +29,22 @@ PRIOR = 0.5
 
 def majority_labels(ratings: RatingTable) -> Ints:
     """Return the code of the label that most people gave each item; -1 where they are split."""
-    people = ratings.people
-    found = np.full(len(ratings.items), -1, np.int64)
-    for place in np.flatnonzero((ratings.codes[:, people] >= 0).any(axis=1)).tolist():
-        top = Counter(ratings.codes[place, people].tolist())
-        del top[-1]
-        (label, n), *others = top.most_common(2)
-        found[place] = label if not others or n > others[0][1] else -1
-    return found
+    given = ratings.codes[:, ratings.people]
+    known = range(max(len(ratings.labels), 1))
+    counts = np.stack([(given == code).sum(axis=1) for code in known], axis=1)
+    most = counts.max(axis=1, keepdims=True)
+    alone = (most[:, 0] > 0) & ((counts == most).sum(axis=1) == 1)
+    return np.where(alone, counts.argmax(axis=1), -1).astype(np.int64)
 
 
-def calibration_curves(ratings: RatingTable) -> tuple[CalibrationCurve, ...]:
-    """Return the calibration of every judge that says how sure it is; none without labels."""
-    labels = majority_labels(ratings)
+def calibration_curves(
+    ratings: RatingTable, labels: Ints | None = None
+) -> tuple[CalibrationCurve, ...]:
+    """Return the calibration of every judge that says how sure it is; none without labels.
+
+    `labels` are those of `majority_labels` that count, -1 elsewhere; all when left out.
+    """
+    labels = majority_labels(ratings) if labels is None else labels
     judges = [at for at, v in enumerate(ratings.voices) if v.family not in ANNOTATORS]
     sure = [at for at in judges if not np.isnan(ratings.confidence[:, at]).all()]
     return tuple(_curve(ratings, at, labels) for at in sure) if (labels >= 0).any() else ()

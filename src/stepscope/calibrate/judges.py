@@ -97,8 +97,10 @@ def calibrate_judges(
     ):
         if table.people:
             chosen = find_chosen(rows, where, table.aspect)
+            fair, said = [item not in chosen for item in table.items], majority_labels(table)
+            curves = calibration_curves(table, np.where(fair, said, -1))
             judges = [at for at in table.rated if at not in table.people]
-            found += [_calibrate(table, at, chosen, task_of, seed) for at in judges]
+            found += [_calibrate(table, at, said, chosen, curves, task_of, seed) for at in judges]
     return tuple(found)
 
 
@@ -178,9 +180,10 @@ def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, run
 
 
 def _calibrate(
-    table: RatingTable, at: int, chosen: Mapping[Item, str], task_of: dict[str, str], seed: int
-) -> JudgeCalibration:
-    voice, said = table.voices[at], majority_labels(table)
+    table: RatingTable, at: int, said: Ints, chosen: Mapping[Item, str],
+    curves: Iterable[CalibrationCurve], task_of: Mapping[str, str], seed: int,
+) -> JudgeCalibration:  # fmt: skip
+    voice = table.voices[at]
     undecided = said == (table.labels.index(UNCERTAIN) if UNCERTAIN in table.labels else -2)
     fair = np.array([item not in chosen for item in table.items], np.bool_)
     kept = np.flatnonzero((said >= 0) & ~undecided & (table.codes[:, at] >= 0) & fair)
@@ -219,7 +222,7 @@ def _calibrate(
                 unit_of_n=table.unit,
             ),
         }  # fmt: skip
-    curves = {curve.judge: curve for curve in calibration_curves(table)}
+    curve = next((one for one in curves if one.judge == voice.name), None)
     return JudgeCalibration(
         rubric=table.aspect, unit=table.unit, judge=voice.name, family=voice.family,
         version=voice.version, n=len(kept),
@@ -227,7 +230,7 @@ def _calibrate(
         people=tuple(table.voices[one].name for one in table.people),
         labels=table.labels,
         confusion=tuple(map(tuple, confusion.tolist())),
-        figures=figures, decision=decision, labels_needed=needed, curve=curves.get(voice.name),
+        figures=figures, decision=decision, labels_needed=needed, curve=curve,
         notes=tuple(_notes(table, said, int(undecided.sum()), people, chosen)),
     )  # fmt: skip
 
@@ -300,46 +303,50 @@ def decide_protocol(
         return Decision("fail", "; ".join(said["fail"])), None
     if not said["undecided"]:
         return Decision("pass", f"{n} labels; " + "; ".join(said["pass"])), None
-    needed = max(LABELS_OF_PROTOCOL, n + 1, *(more for _, more in checks))
+    needed = max(LABELS_OF_PROTOCOL, n + 1, *(more or 0 for _, more in checks))
     plan = f"about {format_count(needed - n, 'more label')} would decide"
-    if needed > MOST_LABELS:
-        plan = "no number of labels decides"
+    unknown = n >= LABELS_OF_PROTOCOL and any(more is None for _, more in checks)
+    if unknown or needed > MOST_LABELS:
+        most = f"more than {MOST_LABELS:,} labels would be needed"
+        plan = "how many labels would decide is not known" if unknown else most
     reason = "; ".join([*said["undecided"], plan])
-    return Decision("undecided", reason), None if needed > MOST_LABELS else needed
+    return Decision("undecided", reason), None if unknown or needed > MOST_LABELS else needed
 
 
-def _check_bias(bias: Figure, wanted: int) -> tuple[Decision, int]:
+def _check_bias(bias: Figure, wanted: int) -> tuple[Decision, int | None]:
     """Test that a judge leans by less than `MOST_BIAS`; with the labels that would tell."""
     if isinstance(bias, Unmeasured):
-        return Decision("undecided", f"bias is unmeasured: {bias.reason}"), 0
+        return Decision("undecided", f"bias is unmeasured: {bias.reason}"), None
     low, high, told = bias.low, bias.high, f"bias {bias.value:+.3f}"
     if low is None or high is None:
-        return Decision("undecided", f"{told} of one task"), 0
+        return Decision("undecided", f"{told} of one task"), None
     told = f"{told}, {low:+.3f} to {high:+.3f}"
     if low > MOST_BIAS or high < -MOST_BIAS:
         return Decision("fail", f"{told}: beyond {MOST_BIAS}"), 0
     if low <= -MOST_BIAS or high >= MOST_BIAS:
+        # One that leans needs as many as part it from the limit; limits shrink as a root.
+        ahead = max(abs(MOST_BIAS - abs(bias.value)), 1e-3)
+        wanted = max(wanted, ceil(bias.n * ((high - low) / 2 / ahead) ** 2))
         return Decision("undecided", f"{told}: not shown to be within {MOST_BIAS}"), wanted
     return Decision("pass", f"{told}"), 0
 
 
-def _check_agreement(name: str, found: Figure) -> tuple[Decision, int]:
+def _check_agreement(name: str, found: Figure) -> tuple[Decision, int | None]:
     """Test that a coefficient is `LEAST_AGREEMENT` or more; with the labels that would tell."""
     if isinstance(found, Unmeasured):
-        return Decision("undecided", f"{name} is unmeasured: {found.reason}"), 0
+        return Decision("undecided", f"{name} is unmeasured: {found.reason}"), None
     told = f"{name} {found.value:.2f}"
     if found.low is None or found.high is None:
         if abs(found.value) > 1 - 1e-9 and found.n_tasks >= LABELS_OF_PROTOCOL:
             return Decision("fail" if found.value < 0 else "pass", told), 0
-        return Decision("undecided", f"{told} without limits"), 0
+        return Decision("undecided", f"{told} without limits"), None
     if found.high < LEAST_AGREEMENT:
         return Decision("fail", f"{told}, at most {found.high:.2f}: below {LEAST_AGREEMENT}"), 0
     if found.low >= LEAST_AGREEMENT:
         return Decision("pass", f"{told}, at least {found.low:.2f}"), 0
     # Limits shrink as a root on Fisher's scale.
-    value = min(found.value, 1 - 1e-9)
-    ahead = max(abs(atanh(value) - atanh(LEAST_AGREEMENT)), 1e-3)
-    reach = atanh(value) - atanh(found.low)
+    low, value = (atanh(min(max(x, 1e-9 - 1), 1 - 1e-9)) for x in (found.low, found.value))
+    ahead, reach = max(abs(value - atanh(LEAST_AGREEMENT)), 1e-3), value - low
     told = f"{told}, at least {found.low:.2f}: {LEAST_AGREEMENT} is not shown"
     return Decision("undecided", told), ceil(found.n * (reach / ahead) ** 2)
 
@@ -378,14 +385,23 @@ def describe_labels(labels: Iterable[Label]) -> Iterator[str]:
         of = [one for one in of if one.queue != ADJUDICATION]
         for one in of:
             said[one.trajectory, one.step].add(one.annotator)
-        drawn = {(one.trajectory, one.step) for one in deciding if one.is_random and one.decided}
+        drawn = {
+            (one.trajectory, one.step): 1 / (one.probability or 1.0)
+            for one in deciding
+            if one.is_random and one.decided
+        }
+        weight: dict[str, float] = defaultdict(float)
+        for (run, _), one_weight in drawn.items():
+            weight[run] += one_weight
         chosen = Counter(name_refusal(one) for one in of if not one.is_random)
         people = len({one.annotator for one in of})
         person = "1 person" if people == 1 else f"{people:,} people"
         items = format_count(len(said), "item")
         yield f"{rubric}: {format_count(len(of), 'label')} of {items} by {person}."
         if n := len(drawn):
-            low, high = (float(one) for one in wilson(0.5, n, LEVEL))
+            # At worst the steps of a run are alike; heavy runs count for more (Kish).
+            size = sum(weight.values()) ** 2 / sum(one**2 for one in weight.values())
+            low, high = (float(one) for one in wilson(0.5, size, LEVEL))
             more = max(stats.HEADLINE_LABELS - n, 0)
             start = f"; {format_count(more, 'more label')} for a headline" if more else ""
             yield (
