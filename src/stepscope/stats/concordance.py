@@ -143,7 +143,9 @@ def _reach(
     effect = max(told / alone, 1.0) if alone > 0 and groups < n else 1.0
     if n / effect <= 3 or groups <= 3:
         return None
-    reach = normal_quantile(level) / sqrt(n / effect - 3)
+    # How far clusters repeat each other is told by them alone.
+    ratio = float(student_quantile(groups - 1, level)) if groups < n else normal_quantile(level)
+    reach = ratio / sqrt(n / effect - 3)
     if groups >= FEWEST:
         error = sqrt(groups / (groups - 2) * float((sums**2).sum())) / n / (1 - value**2)
         reach = max(reach, float(student_quantile(groups - 2, level)) * error)
