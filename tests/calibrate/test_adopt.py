@@ -123,6 +123,22 @@ def test_the_power_comes_first_and_labels_have_their_price() -> None:
     assert compare([GOOD] * 19, [GOOD] * 19).minutes is None
 
 
+def test_past_the_plan_nobody_knows_how_many_labels_decide() -> None:
+    # 900 labels, 50 of which the new side alone has wrong: 5.6 points, a plan of about 330.
+    found = compare([GOOD] * 900, mixed(900, 50))
+    assert (found.decision.outcome, found.more, found.minutes) == ("undecided", None, None)
+    assert found.needed[2] is not None
+    assert found.needed[2] < 900
+    assert str(found).endswith("how many labels would decide is not known")
+
+
+def test_judges_that_hardly_differ_need_hundreds_of_labels_and_no_thousands() -> None:
+    # Where nothing differs the largest stake alone grows by log(1 + .6 * .05 / .95) a label.
+    _, watched = labels_to_adopt(0.005, 0.05, rng=np.random.default_rng(0))
+    assert watched is not None
+    assert 110 < watched < 200
+
+
 @pytest.mark.parametrize(
     ("low", "high", "outcome"),
     [(-0.049, 0.1, "pass"), (-0.05, 0.1, "undecided"), (-0.2, -0.051, "fail"),
@@ -178,11 +194,12 @@ def test_people_who_differ_or_cannot_decide_give_no_label_and_tuning_queues_none
         label("lee", 1, BAD), label("kim", 2, "uncertain"), label("kim", 3, None, decided=False),
         label("kim", 4, GOOD, queue="disagreement"), label("kim", 5, GOOD, queue="norming"),
         label("kim", 6, BAD, queue="uniform", probability=0.1),
+        label("kim", 7, BAD, queue="active", probability=0.1),
     ]  # fmt: skip
     truth, left, seconds = choose_labels(given)
     assert truth == {("r0", None): GOOD, ("r6", None): BAD}
-    assert left == {"split_or_uncertain": 2, "cannot_be_decided": 1, "queue_disagreement": 1,
-                    "queue_norming": 1}  # fmt: skip
+    assert left == {"split_or_uncertain": 2, "cannot_be_decided": 1, "queue_active": 1,
+                    "queue_disagreement": 1, "queue_norming": 1}  # fmt: skip
     assert seconds == [9.0]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import stepscope
 from stepscope import stats
@@ -105,6 +106,16 @@ def test_unmeasured_runs_that_could_undo_a_gap_leave_it_undecided(notebook: Note
     assert (found.gap.low or 0) > 0
     assert found.gap.worst_low == pytest.approx(10 / 40 - 4 / 10)
     assert found.decision == Decision("undecided", "34 runs without a score could undo the gap")
+
+
+def test_unmeasured_runs_that_could_hide_a_gap_make_nothing_healthy() -> None:
+    near = estimate(0.0, -0.04, 0.04)
+    for worst, outcome in ((0.05, "undecided"), (0.049, "pass")):
+        found = replace(near, worst_high=worst, unmeasured={"not_scored": 3})
+        assert decide_gap(found, 1.0).outcome == outcome
+    assert decide_gap(replace(near, worst_high=0.5, unmeasured={"not_scored": 3}), 1.0).reason == (
+        "3 runs without a score could hide a gap"
+    )
 
 
 def test_the_power_is_that_of_the_tasks_that_are_there() -> None:

@@ -37,8 +37,9 @@ from stepscope.values import (
 )
 
 MARGIN = 0.05
-# Queues whose items were chosen for what raters or rules said of them: they tune, and test nothing.
-TUNING: frozenset[Queue] = frozenset({"disagreement", "look_first", "norming"})
+# Queues whose items were chosen for what raters or rules said of them: they tune, and test nothing;
+# of those drawn by a judge's doubt, the share that is right is that of hard items.
+TUNING: frozenset[Queue] = frozenset({"active", "disagreement", "look_first", "norming"})
 # The share of labels on which one of the two is right alone, where nothing is known of it.
 DISCORDANCE = 0.15
 # From so many labels on the discordance that was seen is used.
@@ -130,7 +131,8 @@ def compare_judges(
         if len(right) < 2:
             difference = make_value(limits[0], "one task", n=n, frame=frame)
     decision = decide_adoption(difference, margin)
-    more = None if watched is None else max(watched - n, 1)
+    # Beyond the plan nobody knows: the truth may lie at the margin.
+    more = None if watched is None or watched <= n else watched - n
     more = more if decision.outcome == "undecided" else 0
     sides_right = [
         stats.proportion([pair[side] for pair in pairs], units, unit_of_n="labels")
@@ -177,7 +179,9 @@ def _lines(found: Adoption) -> Iterator[str]:
     for why, n in found.left_out.items():
         yield f"  left out: {format_count(n, 'label')}, {why}"
     yield found.decision.reason
-    if found.more:
+    if found.more is None:
+        yield "how many labels would decide is not known"
+    elif found.more:
         price = (
             "no label has its seconds" if found.minutes is None else f"{found.minutes:.0f} minutes"
         )

@@ -210,7 +210,10 @@ def decide_gap(gap: Figure, p: float, alpha: float = ALPHA) -> Decision:
         return Decision("undecided", f"{gap.kind}: {gap.reason}")
     if gap.low is None or gap.high is None:
         return Decision("undecided", gap.no_interval)
+    lost = format_count(gap.n_unmeasured, "run")
     if gap.high < HEALTHY:
+        if gap.worst_high is not None and gap.worst_high >= HEALTHY:
+            return Decision("undecided", f"{lost} without a score could hide a gap")
         return Decision("pass", f"healthy: the gap is below {HEALTHY:.2f}")
     if gap.low <= 0:
         most = f"one of up to {gap.high:.2f} is not excluded"
@@ -218,7 +221,6 @@ def decide_gap(gap: Figure, p: float, alpha: float = ALPHA) -> Decision:
     if p > alpha:
         return Decision("undecided", f"the interval alone is above 0: p is {p:.3f} for all groups")
     if gap.worst_low is not None and gap.worst_low <= 0:
-        lost = format_count(gap.n_unmeasured, "run")
         return Decision("undecided", f"{lost} without a score could undo the gap")
     more = f", and above {STOP:.2f}" if gap.low > STOP else ""
     return Decision(

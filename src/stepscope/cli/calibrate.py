@@ -236,10 +236,10 @@ def gap(
 ) -> int:  # fmt: skip
     """Compare scores on held-out tasks with those on the others.
 
-    For each version: the gap with its interval, whether it shows inflated scores, and the smallest
-    gap that these tasks would detect; the trend on the same tasks; whether the benchmark is to be
-    retired. The cases are frozen
-    with stepscope case split. The exit code is 3 for inflation, 4 if nothing could be decided.
+    For each version: the gap with its interval, and whether it shows inflated scores; the chance
+    that these tasks detect a gap of .10; the trend on the same tasks; whether the benchmark is to
+    be retired. The cases are frozen with stepscope case split. The exit code is 3 for inflation, 4
+    if nothing could be decided.
 
     Example: stepscope calibrate gap cases --by agent_version
     """
