@@ -162,7 +162,7 @@ def test_runs_without_an_answer_count_at_their_worst_in_a_corrected_rate() -> No
 def test_a_word_of_people_that_is_not_the_bad_one_is_good_and_undecided_ones_are_left_out() -> None:
     def said(at: int) -> bool | str | None:
         asked = over_eager(at)
-        return "not_applicable" if asked is False else asked
+        return "near enough" if asked is False else asked
 
     held = with_labels(judged(1_000, 300), said)
     assert decide(held, max_rate=0.2).outcome == "pass"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
 import pytest
 from msgspec import structs
+from msgspec.structs import replace
 
+from stepscope.labels.drawing import QueueDraw
 from stepscope.model import Answer, Label, Record
 from stepscope.model.labels import Queue
 from stepscope.report.compare import compare_groups
@@ -15,6 +18,7 @@ from stepscope.report.types import CorrectedShare, Panels
 from stepscope.report.views.compare import make_comparison_document
 from stepscope.report.views.judges import tabulate_corrected
 from stepscope.report.views.overview import make_report_document
+from stepscope.store.samples import QueuedItem
 from stepscope.values import Estimate, Unmeasured
 from tests.report.made_panels import (
     ONE,
@@ -149,6 +153,61 @@ def test_what_people_could_not_decide_is_in_the_bounds() -> None:
     assert found.value == pytest.approx(0.29)
     assert found.unmeasured == {"uncertain": 10}
     assert found.worst_high == pytest.approx((0.29 * 60 + 10) / 70)
+
+
+def test_what_people_find_a_rubric_not_to_apply_to_is_in_no_rate() -> None:
+    idle = [label(at, "not_applicable") for at in range(100, 130)]
+    found = rate(corrected([*SIXTY, *idle]))
+    assert (found.value, found.n) == (pytest.approx(0.29), 60)
+    assert found.unmeasured == {"not_applicable": 30}
+    assert found.worst_high == pytest.approx(0.29)
+
+
+def test_labels_of_one_task_are_no_headline() -> None:
+    held = [replace(of, task="one") for of in HELD]
+    store = store_of(held, axes(ONE, held, MARKS))
+    store.append_labels(SIXTY)
+    panels_ = reported(store).panels
+    assert isinstance(panels_, Panels)
+    one = seat(only(panels_).groups[0], ONE).corrected
+    assert one is not None
+    assert (one.n_labels, one.weak) == (60, "no interval: one task")
+
+
+def test_a_probability_that_is_next_to_nothing_breaks_no_report() -> None:
+    tiny = [*SIXTY[1:], label(40, "incorrect", queue="file", probability=5e-324)]
+    assert rate(corrected(tiny)).value == pytest.approx(0.29, abs=0.01)
+    alone = [label(40, "incorrect", probability=5e-324), *SIXTY[1:]]
+    assert 0 <= rate(corrected(alone)).value <= 1
+
+
+def narrow(where: str, *, also: bool = False) -> CorrectedShare:
+    """Return the share where the labels' queue was drawn among some runs, and one among all."""
+    store = store_of(HELD, axes(ONE, HELD, MARKS))
+    keys = dict(zip(store.runs().id.tolist(), store.runs().key.tolist(), strict=True))
+    for condition in (where, "") if also else (where,):
+        made = QueueDraw(
+            measure=f"judge.{SELECTION}", unit="run", queue="uniform", policy="", size=60,
+            population=100, where=condition,
+        )  # fmt: skip
+        items = [QueuedItem(keys[HELD[at].id], None, 0.6, shared=False) for at in range(40, 100)]
+        store.put_queue(msgspec.json.encode(made), items)
+    store.append_labels(SIXTY)
+    found = reported(store).panels
+    assert isinstance(found, Panels)
+    one = seat(only(found).groups[0], ONE).corrected
+    assert one is not None
+    return one
+
+
+def test_labels_that_were_drawn_among_some_runs_are_for_no_rate_of_all() -> None:
+    found = narrow("task = '41' or outcome = 'pass'")
+    assert found.refused == {"drawn among the runs task = '41' or outcome = 'pass' alone": 60}
+    assert isinstance(found.rate, Unmeasured)
+    assert narrow("since 30d").refused == {"drawn among the runs since 30d alone": 60}
+    # A condition that all these runs meet leaves none out; nor does a draw among all.
+    assert rate(narrow("outcome = 'fail'")).value == pytest.approx(0.29)
+    assert rate(narrow("since 30d", also=True)).value == pytest.approx(0.29)
 
 
 def test_labels_of_a_queue_weigh_by_their_draw() -> None:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import atanh, ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,9 +25,10 @@ from stepscope.calibrate.agreement import LEVEL, agreement_figures, failing_code
 from stepscope.calibrate.confidence import calibration_curves, majority_labels
 from stepscope.calibrate.ratings import Item, RaterKey, RatingTable, rating_measure, read_ratings
 from stepscope.calibrate.types import CalibrationCurve, Unit
+from stepscope.errors import UsageError
 from stepscope.model import Label
 from stepscope.model.labels import ADJUDICATION, settle_labels
-from stepscope.model.records import JUDGE_PREFIX, UNCERTAIN, Figure
+from stepscope.model.records import JUDGE_PREFIX, NEUTRAL, NOT_APPLICABLE, UNCERTAIN, Figure
 from stepscope.stats.interrater import SharedWeights
 from stepscope.stats.intervals import difference_limits, wilson
 from stepscope.stats.sample import (
@@ -38,8 +40,9 @@ from stepscope.stats.sample import (
     sum_by_cluster,
 )
 from stepscope.stats.sample import codes as numbered
+from stepscope.store import Store
 from stepscope.store.columns import LabelledRows, Rows
-from stepscope.store.where import Where
+from stepscope.store.where import Where, parse_where
 from stepscope.values import Decision, Unmeasured, format_count
 
 # The protocol: labels, how far a judge may lean, and what correlation and concordance it needs.
@@ -52,6 +55,8 @@ ONE_SIDED = 0.9
 EQUIVALENCE = 2.93
 # More labels than this nobody gives.
 MOST_LABELS = 5_000
+# A label that weighs less than this share of another one is taken to weigh so much.
+LEAST_WEIGHT = 1e-12
 # How near a score is right.
 NEAR = 0.1
 # A band with a smaller share of the labels is not looked at by them.
@@ -123,10 +128,72 @@ def _tests_judges(label: Label) -> bool:
     return label.queue == "file" or (label.is_random and label.queue != "active")
 
 
-def read_run_labels(rows: Rows, rubric: str) -> tuple[Label, ...]:
-    """Return what people said of whole runs under a rubric, norming rounds aside."""
+class NarrowDraw(NamedTuple):
+    """A queue that was drawn among some runs alone: its labels are for no rate of others."""
+
+    where: str  # the condition on runs
+    queue: str
+    policy: str
+    items: frozenset[str]  # ids of the runs that were drawn
+    among: frozenset[str]  # and of those that might have been
+
+
+@dataclass(frozen=True, slots=True)
+class RunLabels:
+    """What people said of whole runs, by id, and which queues were not drawn among all runs."""
+
+    by_run: Mapping[str, Sequence[Label]]
+    narrow: tuple[NarrowDraw, ...] = ()
+
+    def __len__(self) -> int:
+        """Return how many labels there are."""
+        return sum(map(len, self.by_run.values()))
+
+
+NO_LABELS = RunLabels({})
+
+
+def read_run_labels(rows: Rows, rubric: str, *, digits: int | None = None) -> RunLabels:
+    """Return what people said of whole runs under a rubric, norming rounds aside.
+
+    Ids of runs are cut to so many digits.
+    """
     given = rows.labels(measure=JUDGE_PREFIX + rubric) if isinstance(rows, LabelledRows) else ()
-    return tuple(label for label in given if label.step is None and not label.round)
+    found: dict[str, list[Label]] = {}
+    for label in given:
+        if label.step is None and not label.round:
+            run = label.trajectory[:digits]
+            found.setdefault(run, []).append(msgspec.structs.replace(label, trajectory=run))
+    return RunLabels(found, tuple(_narrow_draws(rows, rubric, digits)) if found else ())
+
+
+def _narrow_draws(rows: Rows, rubric: str, digits: int | None) -> Iterator[NarrowDraw]:
+    """Yield the queues of a rubric that were drawn among some runs alone.
+
+    What another draw among all runs holds too is not theirs alone. A condition that cannot be read
+    again, such as a time before now, stands for the drawn runs themselves.
+    """
+    if not isinstance(rows, Store):
+        return
+    made = {
+        at: msgspec.json.decode(body, type=dict[str, Any]) for at, body in rows.queues().items()
+    }
+    made = {at: one for at, one in made.items() if one["measure"] == JUDGE_PREFIX + rubric}
+    draws = {at: (one.get("where", ""), one["queue"], one["policy"]) for at, one in made.items()}
+    if not any(where for where, _, _ in draws.values()):
+        return
+    runs = rows.runs()
+    id_of = {key: id_[:digits] for key, id_ in zip(runs.key.tolist(), runs.id, strict=True)}
+    items = {at: {id_of.get(x, "") for x in rows.queue_items(at).run.tolist()} for at in draws}
+    for at, (where, queue, policy) in draws.items():
+        if where:
+            broad = [items[x] for x, other in draws.items() if other == ("", queue, policy)]
+            own = frozenset(items[at].difference(*broad))
+            try:
+                among = frozenset(x[:digits] for x in rows.runs(parse_where(where)).id.tolist())
+            except UsageError:
+                among = own
+            yield NarrowDraw(where, queue, policy, own, among)
 
 
 class RateLabels(NamedTuple):
@@ -136,34 +203,48 @@ class RateLabels(NamedTuple):
     places: Ints  # of the runs that have one
     values: Floats  # what people said there: 1 for a failure, parts where they are split
     shares: Floats  # of the draw
-    undecided: int  # runs that people could not decide
+    lost: dict[str, int]  # runs that people could not decide, or found not to be asked about
     refused: dict[str, int]  # labels for no rate, by why
 
 
 def choose_labels(
-    labels: Iterable[Label], place: Mapping[str, int], fails: Callable[[str], bool]
+    labels: RunLabels, place: Mapping[str, int], fails: Callable[[str], bool]
 ) -> RateLabels | None:
     """Return the labels of these runs, by place, for a rate; None where no label is of them."""
-    of_these = settle_labels(label for label in labels if label.trajectory in place)
+    of_these = settle_labels(label for run in place for label in labels.by_run.get(run, ()))
     if not of_these:
         return None
-    refused = Counter(name_refusal(one) for one in of_these if not one.is_random)
-    usable = [one for one in of_these if one.is_random]
-    decided = [one for one in usable if one.decided and one.label not in (None, UNCERTAIN)]
+    narrow = [one for one in labels.narrow if not place.keys() <= one.among]
+    why = [name_refusal(one, narrow) for one in of_these]
+    usable = [one for one, no in zip(of_these, why, strict=True) if not no]
+    decided = [one for one in usable if one.decided and one.label not in (None, *NEUTRAL)]
     said: dict[int, list[float]] = defaultdict(list)
     for one in decided:
         said[place[one.trajectory]].append(float(fails(str(one.label))))
     places = np.array(sorted(said), np.int64)
-    undecided = len({one.trajectory for one in usable} - {one.trajectory for one in decided})
+    # A run that people find the rubric not to apply to is in no rate, and no loss.
+    known, lost = {one.trajectory for one in decided}, Counter[str]()
+    for one in {one.trajectory: one for one in usable if one.trajectory not in known}.values():
+        lost[NOT_APPLICABLE if one.label == NOT_APPLICABLE else UNCERTAIN] += 1
     return RateLabels(
         decided, places, np.array([sum(said[at]) / len(said[at]) for at in places.tolist()]),
-        _shares(decided, place, places, len(place)), undecided, dict(sorted(refused.items())),
+        _shares(decided, place, places, len(place)), dict(sorted(lost.items())),
+        dict(sorted(Counter(filter(None, why)).items())),
     )  # fmt: skip
 
 
-def name_refusal(label: Label) -> str:
-    """Return why a label that is not of a random draw is for no rate."""
-    return "of unknown probability" if label.queue == "file" else f"from the queue {label.queue}"
+def name_refusal(label: Label, narrow: Iterable[NarrowDraw] = ()) -> str:
+    """Return why a label is for no rate; "" where it is for one."""
+    if not label.is_random:
+        return (
+            "of unknown probability" if label.queue == "file" else f"from the queue {label.queue}"
+        )
+    drawn = (
+        f"drawn among the runs {of.where} alone"
+        for of in narrow
+        if (of.queue, of.policy) == (label.queue, label.policy) and label.trajectory in of.items
+    )
+    return next(drawn, "")
 
 
 def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, runs: int) -> Floats:
@@ -173,10 +254,12 @@ def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, run
         known[f"{one.queue} {one.policy}"].append(one)
     weight: dict[int, float] = {}
     for of_queue in known.values():
-        inverse = {place[one.trajectory]: 1 / (one.probability or 1.0) for one in of_queue}
+        # Relative to the rarest, so that no weight is too large or small for a number.
+        least = min(one.probability or 1.0 for one in of_queue)
+        inverse = {place[one.trajectory]: least / (one.probability or 1.0) for one in of_queue}
         mean = sum(inverse.values()) / len(inverse)
         weight |= {at: one / mean for at, one in inverse.items() if at not in weight}
-    return 1 / (runs * np.array([weight[at] for at in places.tolist()]))
+    return 1 / (runs * np.array([max(weight[at], LEAST_WEIGHT) for at in places.tolist()]))
 
 
 def _calibrate(

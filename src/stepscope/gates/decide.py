@@ -20,7 +20,7 @@ import numpy as np
 
 from stepscope import registry, stats
 from stepscope.calibrate.drift import find_shifts
-from stepscope.calibrate.judges import read_run_labels
+from stepscope.calibrate.judges import NO_LABELS, RunLabels, read_run_labels
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
@@ -51,7 +51,7 @@ from stepscope.gates.types import (
     WorkflowDecision,
     answer_undecided,
 )
-from stepscope.model import Label, Verdict
+from stepscope.model import Verdict
 from stepscope.model.records import NOT_APPLICABLE, RULES
 from stepscope.safety.redact import scrub_message
 from stepscope.store.columns import Rows
@@ -74,7 +74,7 @@ class WorkflowUnderTest:
     absent: tuple[SampleRun, ...] = ()
     seed: int = 0  # where permutations that are drawn start
     # what people said of whole runs, by judged column, ids cut to `ID_DIGITS`; None: not asked
-    labels: Mapping[str, Sequence[Label]] | None = None
+    labels: Mapping[str, RunLabels] | None = None
     look: int = 1
     # of a selftest: what is done to the runs before they are asked about; p is told less exactly
     change: Callable[[Arm], Arm] | None = None
@@ -176,7 +176,7 @@ def evaluate_gate(
     if gate.compares and isinstance(setting.baseline, Sample):
         samples.append((len(setting.baseline.runs), setting.baseline))
     return found if gate.rule == "count" else correct_gate(
-        gate, found, samples, setting.labels.get(name, ()), look=setting.look,
+        gate, found, samples, setting.labels.get(name, NO_LABELS), look=setting.look,
         looked=setting.sample.labels.get(name, (0, None))[1], seed=setting.seed,
     )  # fmt: skip
 
@@ -416,9 +416,9 @@ def decide_gates(
     samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
     labels = {
-        name: [msgspec.structs.replace(x, trajectory=x.trajectory[:ID_DIGITS]) for x in of]
+        name: of
         for name in sorted({gate.reads[0] for gate in asked if gate.source != RULES})
-        if (of := read_run_labels(rows, split_judged(name)[0]))
+        if (of := read_run_labels(rows, split_judged(name)[0], digits=ID_DIGITS))
     }
     settings = [
         prepare_workflow(

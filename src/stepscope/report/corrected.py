@@ -15,13 +15,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.judges import choose_labels
+from stepscope.calibrate.judges import RunLabels, choose_labels
 from stepscope.model import Label
-from stepscope.model.records import NOT_APPLICABLE, UNCERTAIN, Figure
+from stepscope.model.records import NOT_APPLICABLE, Figure
 from stepscope.report.types import CorrectedShare
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store.columns import Texts
-from stepscope.values import Unmeasured, format_count, format_percent
+from stepscope.values import Estimate, Unmeasured, format_count, format_percent
 
 # Labels that are older than the newest run by more than this speak of another time.
 OLD_DAYS = 90
@@ -31,7 +31,7 @@ NO_FAULT = "no fault"
 
 
 def correct_share(
-    labels: Sequence[Label],
+    labels: RunLabels,
     *,
     ids: Texts,  # of the runs; all arrays below are aligned with them
     starts: Texts,  # when they began, nanoseconds; None where unknown
@@ -57,7 +57,7 @@ def correct_share(
         number[str(reason)] if reason else int(hit)
         for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
     ], np.int64)  # fmt: skip
-    lost = {UNCERTAIN: chosen.undecided} if chosen.undecided else {}
+    lost = chosen.lost
     rng, tasks = np.random.default_rng(seed), clusters[runs]
     chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
     rate: Figure
@@ -79,15 +79,12 @@ def correct_share(
     other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
     if len(kinds) == 2:
         other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)
+    weak = stats.explain_weakness(codes, places, kinds)
     return CorrectedShare(
-        rate=rate,
-        weak=stats.explain_weakness(codes, places, kinds),
-        rogan_gladen=other,
-        n_labels=len(decided),
-        n_judged=len(runs),
-        refused=chosen.refused,
+        rate=rate, weak=weak or (rate.no_interval if isinstance(rate, Estimate) else rate.reason),
+        rogan_gladen=other, n_labels=len(places), n_judged=len(runs), refused=chosen.refused,
         warnings=tuple(_warn(decided, starts[runs], setups[runs], places)),
-    )
+    )  # fmt: skip
 
 
 def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -> Iterator[str]:

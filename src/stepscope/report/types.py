@@ -54,7 +54,7 @@ class CorrectedShare(msgspec.Struct, frozen=True, kw_only=True):
     rate: Figure  # share of the judged runs that fail, as people would say
     weak: str  # why it is no headline; "" where it takes the place of the judge's own share
     rogan_gladen: Figure  # by sensitivity and specificity, for comparison
-    n_labels: int  # labels from a random draw that decide
+    n_labels: int  # runs with a label from a random draw that decides
     n_judged: int  # runs that the rate is of
     refused: dict[str, int] = msgspec.field(default_factory=dict)  # labels for no rate, by why
     warnings: tuple[str, ...] = ()  # what weakens it

@@ -19,10 +19,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
-from stepscope.calibrate.judges import read_run_labels
+from stepscope.calibrate.judges import NO_LABELS, RunLabels, read_run_labels
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.measures.step_features import agent_steps
-from stepscope.model import Label, Record, Trajectory, Verdict
+from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import (
     HUMAN,
     NOT_APPLICABLE,
@@ -90,7 +90,7 @@ class PanelAspect:
     votes: tuple[JudgeVotes, ...]
     table: RunTable  # the runs that the votes are aligned with
     probability: Floats | None  # that each run was drawn with, NaN where it was not; None: no draw
-    labels: tuple[Label, ...] = ()  # what people said of whole runs
+    labels: RunLabels = NO_LABELS  # what people said of whole runs
 
     @property
     def inside(self) -> Bools:
@@ -169,7 +169,7 @@ def read_aspects(
                 votes=tuple(votes),
                 table=table,
                 probability=chances if drawn else None,
-                labels=read_run_labels(rows, rubric) if failing == INCORRECT else (),
+                labels=read_run_labels(rows, rubric) if failing == INCORRECT else NO_LABELS,
             )
 
 
