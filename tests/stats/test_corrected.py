@@ -167,6 +167,21 @@ def test_labels_of_heavy_and_noisy_runs_tell_less_than_their_number() -> None:
     assert width(found) > 3.9 * 0.08
 
 
+def test_a_share_that_is_next_to_nothing_has_nearly_all_the_weight_and_no_nan() -> None:
+    found = corrected(JUDGED, LABELLED, LABELS, shares=[5e-324] + [0.5] * 59)
+    # All that is known of the flagged runs is one label; of the others what it was.
+    assert found.value == pytest.approx(0.3 * 1 + 0.7 * 0.05, abs=1e-9)
+    assert width(found) > 0.2
+    assert width(corrected(JUDGED, LABELLED, LABELS, shares=[1e-300] * 60)) == pytest.approx(
+        width(corrected(JUDGED, LABELLED, LABELS))
+    )
+
+
+def test_scores_are_no_verdicts() -> None:
+    with pytest.raises(DataError, match="verdicts are numbers from 0"):
+        stats.corrected_rate([0.9] * 100 + [0.2] * 100, LABELLED, LABELS, rng=rng())
+
+
 def test_one_task_is_a_value_without_an_interval() -> None:
     found = stats.corrected_rate(JUDGED, LABELLED, LABELS, clusters=[0] * 200, rng=rng())
     assert isinstance(found, Estimate)

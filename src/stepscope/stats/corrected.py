@@ -325,8 +325,9 @@ def _check(
     shares: npt.ArrayLike | None,
 ) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
     """Return verdicts, places, labels and weights, each of the right shape and range."""
-    verdicts, said = np.asarray(judged, np.int64), as_column(labels, "labels")
-    if verdicts.ndim != 1 or (len(verdicts) and verdicts.min() < 0):
+    given, said = np.asarray(judged), as_column(labels, "labels")
+    verdicts = given.astype(np.int64)
+    if given.ndim != 1 or (len(given) and given.min() < 0) or (verdicts != given).any():
         raise DataError("verdicts are numbers from 0, one a run; give what is missing its own")
     if not ((said >= 0) & (said <= 1) | ~np.isfinite(said)).all():
         raise DataError("labels lie in [0, 1], 1 for a failure")
@@ -346,5 +347,6 @@ def _check_places(
     given = np.ones(len(said)) if shares is None else as_column(shares, "shares")
     if given.shape != said.shape or not (given > 0).all():
         raise DataError("expected one share above 0 a label: what cannot be drawn is in no rate")
-    weights = 1 / given
+    # No share is too small for a weight, nor a weight for its square.
+    weights = np.maximum(given.min(initial=1.0) / given, 1e-150)
     return places, weights / weights.mean() if len(weights) else weights
