@@ -327,6 +327,17 @@ def test_the_view_says_what_is_decided_and_json_has_every_figure() -> None:
         assert max(map(len, said.split("\n"))) <= 80
 
 
+def test_a_figure_that_is_not_measured_counts_nothing() -> None:
+    with made.store(30) as store:
+        store.append([
+            *made.whole(JUDGE, labels(correct=30)), *made.whole(PEOPLE, labels(correct=30))
+        ])  # fmt: skip
+        said = Notebook(store, Settings()).calibrate_judge("axes").text(100)
+    assert re.search(r"kappa +- +undefined +-\n +kappa has no value: 30 items", said)
+    assert re.search(r"accuracy +100 % +89–100 +30\n", said)
+    assert "Protocol: undecided. Every label is correct." in said
+
+
 def told(*given: Label) -> list[str]:
     return list(describe_labels(given))
 

@@ -332,3 +332,22 @@ def test_an_adjudicated_answer_weighs_as_the_draw_of_the_first() -> None:
     ]
     assert corrected([*drawn, *second, *settled]).rate == corrected(drawn).rate
     assert corrected([*drawn, *second]).rate != corrected(drawn).rate
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_group_without_labels_is_said_beside_the_one_with_them(place: int) -> None:
+    held = runs(100, ("a", "b"))
+    store = store_of(held, axes(ONE, held, ("x" * 40 + "." * 60) * 2))
+    store.append_labels(
+        Label(
+            trajectory=held[100 * place + at].id, measure=f"judge.{SELECTION}", annotator="ann",
+            label="correct", queue="uniform", probability=0.8,
+        )
+        for at in range(80)
+    )  # fmt: skip
+    one = compare_groups(store, "a", "b").differences[f"tool selection by {ONE}, corrected"]
+    sides = (one.first, one.second)
+    assert isinstance(sides[place], Estimate)
+    assert isinstance(sides[1 - place], Unmeasured)
+    assert isinstance(one.effect, Unmeasured)
+    assert one.effect.reason == f"{('second', 'first')[place]}: no person's label"

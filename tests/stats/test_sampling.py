@@ -150,6 +150,16 @@ def test_a_task_with_half_of_the_labels_tells_less_than_a_task_of_many() -> None
     assert uneven.high - 0.5 == pytest.approx(3.46 * (errors + 1 / 400) ** 0.5, abs=0.01)
 
 
+def test_only_what_was_lost_opens_the_bounds() -> None:
+    for lost, bounds in (
+        ({"uncertain": 1}, (0, 1)),
+        ({"uncertain": 0, "not_applicable": 3}, (None, None)),
+    ):
+        found = rate([1.0, 0.0], [1, 0], unmeasured=lost)
+        assert isinstance(found, Estimate)
+        assert (found.worst_low, found.worst_high) == bounds
+
+
 def test_no_label_is_unmeasured_and_one_has_no_interval() -> None:
     assert isinstance(rate([], []), Unmeasured)
     one = rate([1.0], [1])

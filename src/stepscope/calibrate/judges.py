@@ -291,7 +291,9 @@ def _calibrate(
         )
     scores = _as_scores(table, kept, at, people, judge)
     known = ", ".join(table.labels)
-    decision, needed = Decision("undecided", f"which of {known} speaks against the agent?"), None
+    open_ = f"which of {known} speaks against the agent is not known"
+    open_ = open_ if len(table.labels) > 1 else f"every label is {known}"
+    decision, needed = Decision("undecided", open_), None
     if scores is not None:
         figures["bias"] = measure_bias(*scores, tasks, table.unit)
         decision, needed = decide_protocol(*scores, tasks, table.unit, scored=table.scored)

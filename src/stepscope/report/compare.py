@@ -101,18 +101,22 @@ def _compare_corrected(
             continue
         groups = [measure_group(aspect, of).seats for of in profiles]
         first, second = ({seat.judge: seat.corrected for seat in seats} for seats in groups)
-        for judge, before in first.items():
-            if before is None or (after := second.get(judge)) is None:
+        for judge in dict.fromkeys([*first, *second]):
+            sides = {"first": first.get(judge), "second": second.get(judge)}
+            if not any(sides.values()):
                 continue
-            sides = (("first", before), ("second", after))
-            weak = [f"{at}: {one.weak}" for at, one in sides if one.weak]
-            effect = stats.corrected_difference(before.rate, after.rate)
+            none = Unmeasured("insufficient_data", "no person's label")
+            one, two = (none if side is None else side.rate for side in sides.values())
+            weak = [
+                f"{at}: {none.reason if side is None else side.weak}"
+                for at, side in sides.items()
+                if side is None or side.weak
+            ]
+            effect = stats.corrected_difference(one, two)
             found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = types.Difference(
-                first=before.rate,
-                second=after.rate,
+                first=one, second=two, paired=False,
                 effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
-                paired=False,
-            )
+            )  # fmt: skip
     return found
 
 

@@ -183,7 +183,7 @@ def drawn_rate(
     value, groups = float(chances.mean() + corrections.mean()), len(by_task.sums)
     frame = sample.EstimateFrame(
         level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, n_tasks=groups,
-        bounds=None if not unmeasured else (0.0, 1.0),
+        bounds=(0.0, 1.0) if sample.count_losses(unmeasured) else None,
     )  # fmt: skip
     value = min(max(value, 0.0), 1.0)
     if groups < 2:

@@ -7,6 +7,7 @@ escape them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from stepscope import values
@@ -18,6 +19,7 @@ from stepscope.report.document import (
     Section,
     Table,
     TableCell,
+    TableRow,
     make_columns,
     make_row,
 )
@@ -59,13 +61,13 @@ def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
     what = runs if one.unit == "runs" else f"{one.n:,} steps of {runs}"
     version = f" {one.version}" if one.version else ""
     head = f"{rubric}{version}   {one.judge}   against {', '.join(one.people)}   {what}"
-    known = ((title, one.figures[key]) for key, title in _FIGURES if key in one.figures)
-    rows = [make_row(*_cells(title, figure)) for title, figure in known]
-    rows += [
-        make_row(*_cells(f"recall of {key.removeprefix(_RECALL)}", figure))
+    known = [(title, one.figures[key]) for key, title in _FIGURES if key in one.figures]
+    known += [
+        (f"recall of {key.removeprefix(_RECALL)}", figure)
         for key, figure in one.figures.items()
         if key.startswith(_RECALL)
     ]
+    rows = [_row(title, figure) for title, figure in known]
     columns = make_columns("", "value", "95 % interval", "n", numbers=("value", "n"))
     figures = Table(
         id="calibration-figures", caption=head, columns=columns, rows=tuple(rows), indent=2
@@ -96,12 +98,14 @@ def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
     yield from (f"{note[:1].upper()}{note[1:]}." for note in one.notes)
 
 
-def _cells(title: str, figure: Figure) -> tuple[TableCell | str, ...]:
+def _row(title: str, figure: Figure) -> TableRow:
     if isinstance(figure, values.Unmeasured):
-        return title, "-", f"{figure.kind}: {figure.reason}", "0"
+        # Beside the figure a long reason would leave no place for what was counted.
+        why = (Paragraph(text=figure.reason, indent=4),)
+        return replace(make_row(title, "-", figure.kind, "-"), below=why)
     value = values.format_number(figure.value, figure.unit)
     if title == "bias":
         value = values.format_difference(figure.value, figure.unit)
     drawn = None if title == "bias" else draw_interval(figure)
     limits = TableCell(values.format_interval(figure), interval=drawn)
-    return title, value, limits, f"{figure.n:,}"
+    return make_row(title, value, limits, f"{figure.n:,}")
