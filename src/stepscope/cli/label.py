@@ -12,7 +12,10 @@ from stepscope.errors import UsageError
 
 if TYPE_CHECKING:
     from stepscope.api.notebook import Notebook
+    from stepscope.labels.drawing import QueueDraw
+    from stepscope.labels.questions import LabelQuestion
     from stepscope.settings import Settings
+    from stepscope.store.where import Where
     from stepscope.web.label import LabelTask
 
 # `model.Queue` without what comes from files.
@@ -20,19 +23,15 @@ QueueName = Literal[
     "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
     "adjudication",
 ]  # fmt: skip
+_ASKED = "outcome, quality.overall, shape, decisive_step, a rubric of judges, or your .md."
+Rubric = Annotated[str, Option(metavar="NAME", help=_ASKED)]
 # Items that both annotators are asked, of a queue of this size or larger.
 OVERLAP = 20
 SAMPLE = 60
 
 
 def label(
-    rubric: Annotated[
-        str,
-        Option(
-            metavar="NAME",
-            help="outcome, quality.overall, shape, decisive_step, a rubric of judges, or your .md.",
-        ),
-    ] = "outcome",
+    rubric: Rubric = "outcome",
     *,
     annotator: Annotated[
         str | None, Option(metavar="NAME", help="Who labels. Default: the user's name.")
@@ -52,10 +51,7 @@ def label(
     ] = 1,
     new: Annotated[bool, Option("--new", help="Draw another queue; the old one is kept.")] = False,
     show_verdicts: Annotated[
-        bool,
-        Option(
-            "--show-verdicts", help="Show what judges said; each label is then marked as not blind."
-        ),
+        bool, Option("--show-verdicts", help="Show what judges said; labels then are not blind.")
     ] = False,
     port: Annotated[int | None, Option(min=1, max=65535, help="Default: a free one.")] = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
@@ -89,8 +85,7 @@ def label(
         with options.open_existing(store, settings) as notebook:
             _print_status(notebook, as_json=as_json)
         return 0
-    from stepscope.api.labelling import draw_labels
-    from stepscope.labels.drawing import find_queue, list_differing, read_draws
+    from stepscope.labels.drawing import list_differing
     from stepscope.labels.questions import load_question
     from stepscope.store.where import combine_filters
 
@@ -102,20 +97,11 @@ def label(
             raise UsageError("--queue adjudication: halving finds a decisive step, nobody chooses")
         if queue == "adjudication" and who in list_differing(notebook.store, question)[1]:
             raise UsageError(f"{who} has not answered everything shared, and would see the answers")
-        turn = norming if queue == "norming" else 0
-        number = find_queue(notebook.store, question, queue, where=chosen, norming=turn)
-        begun = number is not None and not new
-        if number is None or new:
-            number = draw_labels(
-                notebook, question, queue=queue, n=sample or SAMPLE, where=chosen, norming=turn,
-                seed=seed, overlap=OVERLAP if overlap is None else overlap,
-            )  # fmt: skip
-        draw, path = read_draws(notebook.store)[number], notebook.store.path
-        if begun and (sample not in (None, draw.size) or overlap not in (None, draw.overlap)):
-            raise UsageError(
-                f"queue {number} of {draw.size} items, {draw.overlap} for every annotator, is "
-                "begun; leave --sample and --overlap out to go on, or draw another with --new"
-            )
+        number, draw = _open_queue(
+            notebook, question, queue, sample=sample, overlap=overlap, where=chosen, new=new,
+            norming=norming if queue == "norming" else 0, seed=seed,
+        )  # fmt: skip
+        path = notebook.store.path
     shown = [
         f"Queue {number}: {draw.size:,} of {draw.population:,} items, {draw.overlap} of them for "
         f"every annotator; {draw.queue.replace('_', ' ')}. Annotator: {who}",
@@ -131,15 +117,34 @@ def label(
     return 0
 
 
+def _open_queue(
+    notebook: Notebook, question: LabelQuestion, queue: QueueName, *, sample: int | None,
+    overlap: int | None, where: Where | None, new: bool, norming: int, seed: int | None,
+) -> tuple[int, QueueDraw]:  # fmt: skip
+    """Return the number of the queue that goes on, or of a new one, and what it was drawn as."""
+    from stepscope.api.labelling import draw_labels
+    from stepscope.labels.drawing import find_queue, read_draws
+
+    number = find_queue(notebook.store, question, queue, where=where, norming=norming)
+    begun = number is not None and not new
+    if number is None or new:
+        number = draw_labels(
+            notebook, question, queue=queue, n=sample or SAMPLE, where=where, norming=norming,
+            seed=seed, overlap=OVERLAP if overlap is None else overlap,
+        )  # fmt: skip
+    draw = read_draws(notebook.store)[number]
+    if begun and (sample not in (None, draw.size) or overlap not in (None, draw.overlap)):
+        raise UsageError(
+            f"queue {number} of {draw.size} items, {draw.overlap} for every annotator, is "
+            "begun; leave --sample and --overlap out to go on, or draw another with --new"
+        )
+    return number, draw
+
+
 def _serve(
-    task: LabelTask,
-    settings: Settings,
-    shown: Sequence[str],
-    *,
-    port: int | None,
-    no_open: bool,
+    task: LabelTask, settings: Settings, shown: Sequence[str], *, port: int | None, no_open: bool,
     as_json: bool,
-) -> None:
+) -> None:  # fmt: skip
     from urllib.parse import urlencode
 
     from stepscope.cli.report import serve_app
