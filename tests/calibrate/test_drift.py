@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
+from stepscope.api.rubrics import choose_fixed_runs
 from stepscope.calibrate.drift import JudgeDrift, measure_drift, shift_test
-from stepscope.model import Answer, Verdict
+from stepscope.judges.judgement import JudgingOptions, record_prompt
+from stepscope.judges.rubrics import load_rubric
+from stepscope.model import Answer, Record, Verdict
 from stepscope.model.records import DRIFT_REPEAT
+from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.store.judged import read_judge_answers
 from stepscope.values import Estimate, Unmeasured
@@ -159,3 +165,28 @@ def test_without_a_second_occasion_there_is_nothing_to_tell() -> None:
     with store(3) as made:
         made.append([said(JUDGE, 0, answer(True)), said(JUDGE, 1, Unmeasured("refused", "no"))])
         assert measure_drift(made) == ()
+
+
+def test_an_occasion_that_was_stopped_goes_on_with_the_runs_that_were_drawn() -> None:
+    rubric, how = load_rubric(AXIS), JudgingOptions()
+
+    def ask(runs: Iterable[str], repeat: int) -> list[Record]:
+        return [
+            said(JUDGE, int(run[1:]), answer(bad=False), version=rubric.version, repeat=repeat,
+                 prompt=record_prompt(rubric, how))
+            for run in runs
+        ]  # fmt: skip
+
+    def choose(made: Store) -> tuple[frozenset[str], int]:
+        (plan,) = choose_fixed_runs(made, Settings(), [AXIS], judges=[JUDGE], n=25, how=how)
+        assert plan.only is not None
+        return plan.only[AXIS], plan.occasion
+
+    with store(60) as made:
+        made.append(ask((f"r{n}" for n in range(50)), 0))
+        fixed, occasion = choose(made)
+        assert (len(fixed), occasion) == (25, 1)
+        made.append(ask(sorted(fixed)[:8], DRIFT_REPEAT))
+        assert choose(made) == (fixed, 1)
+        made.append(ask(sorted(fixed)[8:], DRIFT_REPEAT))
+        assert choose(made) == (fixed, 2)

@@ -291,7 +291,7 @@ def choose_fixed_runs(
     store: Store, settings: Settings, names: Sequence[str], *, judges: Sequence[str], n: int,
     how: JudgingOptions, changes: Sequence[Change] = (),
 ) -> list[JudgingOptions]:  # fmt: skip
-    """Return how to ask judges about fixed runs again: those of earlier occasions, or a draw of n.
+    """Return how to ask judges about n fixed runs again: those of earlier occasions, then a draw.
 
     With changes it is a draw that is asked about once with each. An occasion that was stopped goes
     on. `UsageError` where too few runs were judged before.
@@ -311,8 +311,10 @@ def choose_fixed_runs(
         later = {} if changes else at
         again = {occasion: keys for occasion, keys in later.items() if occasion >= DRIFT_REPEAT}
         runs = sorted({run for keys in again.values() for _, run in keys})
-        if not runs and (known := sorted(set.intersection(*first.values()))):
-            runs = draw_sample(known, n, seed=settings.seed, rubric=rubric.name)[0]
+        # A first occasion that was stopped, or runs that have grown since, leave some to be drawn.
+        known = sorted(set.intersection(*first.values()).difference(runs))
+        if known and (more := n - len(runs)) > 0:
+            runs += draw_sample(known, more, seed=settings.seed, rubric=rubric.name)[0]
         if len(runs) < FEWEST_RUNS:
             raise UsageError(
                 f"{rubric.name}: {format_count(len(runs), 'run')} to ask about again; all judges "
