@@ -18,23 +18,31 @@ from math import sqrt
 import numpy as np
 
 from stepscope.calibrate.drift import ALPHA, shift_test
+from stepscope.model.records import DRIFT_REPEAT
 
 REPLICATIONS, DRAWS = 4_000, 199
 
 
 def replicate(
-    rng: np.random.Generator, runs: int, earlier: int, *, steady: bool, three: bool, shift: float
-) -> bool:
-    """Return whether a shift is told."""
+    rng: np.random.Generator, runs: int, earlier: int, *, steady: bool, three: bool, shift: float,
+    again: int = 1,
+) -> bool:  # fmt: skip
+    """Return whether a shift is told that has stayed for so many occasions."""
     own = rng.choice([0.1, 0.9], runs, p=[0.7, 0.3]) if steady else rng.beta(2, 2, runs)
-    bad = rng.random((runs, earlier + 1)) < own[:, None]
-    bad[:, -1] |= rng.random(runs) < shift / (1 - own.mean())
+    bad = rng.random((runs, earlier + again)) < own[:, None]
+    bad[:, earlier:] |= (rng.random(runs) < shift / (1 - own.mean()))[:, None]
     unsure = rng.random(bad.shape) < (0.1 if three else 0.0)
     answers = [
-        {at: {"uncertain" if u else "bad" if b else "good": 1.0} for at, (b, u) in enumerate(row)}
+        {
+            at if at < earlier else DRIFT_REPEAT + at: {
+                "uncertain" if u else "bad" if b else "good": 1.0
+            }
+            for at, (b, u) in enumerate(row)
+        }
         for row in (zip(x, y, strict=True) for x, y in zip(bad, unsure, strict=True))
     ]
-    return shift_test(answers, earlier, rng, draws=DRAWS)[0] <= ALPHA
+    latest = DRIFT_REPEAT + earlier + again - 1
+    return shift_test(answers, latest, rng, draws=DRAWS)[0] <= ALPHA
 
 
 def rows(n: int) -> Iterator[tuple[str, bool]]:
@@ -43,6 +51,16 @@ def rows(n: int) -> Iterator[tuple[str, bool]]:
         (20, 1, True, False), (20, 3, True, False), (20, 3, False, True), (40, 1, True, True),
         (40, 3, True, False), (100, 3, True, False),
     ]  # fmt: skip
+    for again in (1, 3, 8):
+        rng = np.random.default_rng(0)
+        told = np.mean([
+            replicate(rng, 40, 3, steady=True, three=False, shift=0.3, again=again)
+            for _ in range(n // 4)
+        ])  # fmt: skip
+        yield (
+            f"  40       3  .1 or .9        2   0.30 {told:>6.3f}  since {again} occasions",
+            bool(told >= 0.8 - 2.33 * sqrt(0.8 * 0.2 / (n // 4))),
+        )
     for runs, earlier, steady, three in grid:
         for shift in (0.0, 0.15, 0.3):
             rng = np.random.default_rng(0)

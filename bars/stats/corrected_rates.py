@@ -13,6 +13,8 @@ nominal 95 %. A rate that is refused is a miss; here none is.
 - `clusters`: 40, 20 and 10 runs of 5 labelled steps, of 400 x 5; run rates Beta, icc .4; errors of
   the judge independent or with icc .3. Held in >= .93, mean width <= 1.05 times that of a PPI++
   that is told the clusters (which holds the truth in fewer where runs are few).
+- `uneven`: tasks of 6 to 1,000 runs, all judged, 100 labels anywhere in them, run rates Beta, icc
+  .4, rate .3, judge .9/.9: >= .92.
 - `grid`: 5 judges x 30, 50, 100, 300 labels x 9 rates: >= .925 everywhere, >= .94 in the mean.
 - `drawn`: labels drawn with shares of an active queue; `scores`: corrected means: >= .93 in the
   mean, >= .90 everywhere.
@@ -230,6 +232,34 @@ def run_clusters(bar: Bar) -> None:
             ask(bar, point, judged, said, clusters, mine, rate, other)
 
 
+def run_uneven(bar: Bar) -> None:
+    """Print and check tasks of very different sizes, all of whose runs are judged."""
+    print(f"\n{'tasks of uneven size':<40}{'ours':>6}{'width':>7}")
+    designs = {
+        "100 tasks x 20": np.full(100, 20),
+        "100 tasks, 6 to 600 runs": 600 // np.arange(1, 101),
+        "30 tasks, 13 to 400 runs": 400 // np.arange(1, 31),
+        "one task of 1,000, 50 of 20": np.array([1_000, *[20] * 50]),
+        "6 tasks x 200": np.full(6, 200),
+    }
+    for at, (name, sizes) in enumerate(designs.items()):
+        tasks, rng = np.repeat(np.arange(len(sizes)), sizes), np.random.default_rng([8, at])
+        ours = []
+        for one in range(bar.replications):
+            failed = rng.random(len(tasks)) < rng.beta(0.45, 1.05, len(sizes))[tasks]
+            judged = (failed ^ (rng.random(len(tasks)) < 0.1)).astype(np.int64)
+            places = rng.choice(len(tasks), 100, replace=False)
+            found = stats.corrected_rate(
+                judged, places, failed[places].astype(np.float64), clusters=tasks,
+                rng=np.random.default_rng(one), draws=DRAWS,
+            )  # fmt: skip
+            assert isinstance(found, Estimate)
+            ours.append((found.low, found.high))
+        mine = np.array(ours)
+        print(f"{name:<40}{held(mine, 0.3):>6.3f}{width(mine):>7.3f}")
+        bar.covers(f"uneven: {name}", held(mine, 0.3), 0.92)
+
+
 def run_grid(bar: Bar) -> None:
     """Print and check five judges, four sizes and nine rates."""
     found = []
@@ -361,8 +391,9 @@ def run_looks(bar: Bar) -> None:
 
 
 PARTS = {
-    "lines": run_lines, "few": run_few, "clusters": run_clusters, "drawn": run_drawn,
-    "scores": run_scores, "headline": run_headline, "looks": run_looks, "grid": run_grid,
+    "lines": run_lines, "few": run_few, "clusters": run_clusters, "uneven": run_uneven,
+    "drawn": run_drawn, "scores": run_scores, "headline": run_headline, "looks": run_looks,
+    "grid": run_grid,
 }  # fmt: skip
 
 
