@@ -24,7 +24,7 @@ from math import sqrt
 
 import numpy as np
 
-from stepscope.calibrate.judges import RunLabels
+from stepscope.calibrate.judges import LabelledRuns
 from stepscope.gates.against_baseline import build_drop_test
 from stepscope.gates.corrected import answer_corrected, correct_arms, corrected_effect, count_looks
 from stepscope.gates.decide import ALPHA
@@ -70,7 +70,7 @@ def decide(
     looked: int | None,
 ) -> GateOutcome:  # fmt: skip
     """Return the outcome of a gate that stands alone, at its first look at the runs."""
-    given = RunLabels({one.trajectory: [one] for one in labels})
+    given = LabelledRuns({one.trajectory: [one] for one in labels})
     arms, why, _ = correct_arms(gate, [(len(one.runs), one) for one in samples], given, 0)
     spent = look_alpha(1, ALPHA)
     if why:

@@ -139,7 +139,7 @@ class NarrowDraw(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RunLabels:
+class LabelledRuns:
     """What people said of whole runs, by id, and which queues were not drawn among all runs."""
 
     by_run: Mapping[str, Sequence[Label]]
@@ -150,10 +150,10 @@ class RunLabels:
         return sum(map(len, self.by_run.values()))
 
 
-NO_LABELS = RunLabels({})
+NO_LABELS = LabelledRuns({})
 
 
-def read_run_labels(rows: Rows, rubric: str, *, digits: int | None = None) -> RunLabels:
+def read_run_labels(rows: Rows, rubric: str, *, digits: int | None = None) -> LabelledRuns:
     """Return what people said of whole runs under a rubric, norming rounds aside.
 
     Ids of runs are cut to so many digits.
@@ -164,7 +164,7 @@ def read_run_labels(rows: Rows, rubric: str, *, digits: int | None = None) -> Ru
         if label.step is None and not label.round:
             run = label.trajectory[:digits]
             found.setdefault(run, []).append(msgspec.structs.replace(label, trajectory=run))
-    return RunLabels(found, tuple(_narrow_draws(rows, rubric, digits)) if found else ())
+    return LabelledRuns(found, tuple(_narrow_draws(rows, rubric, digits)) if found else ())
 
 
 def _narrow_draws(rows: Rows, rubric: str, digits: int | None) -> Iterator[NarrowDraw]:
@@ -208,7 +208,7 @@ class RateLabels(NamedTuple):
 
 
 def choose_labels(
-    labels: RunLabels, place: Mapping[str, int], fails: Callable[[str], bool]
+    labels: LabelledRuns, place: Mapping[str, int], fails: Callable[[str], bool]
 ) -> RateLabels | None:
     """Return the labels of these runs, by place, for a rate; None where no label is of them."""
     of_these = settle_labels(label for run in place for label in labels.by_run.get(run, ()))

@@ -22,7 +22,7 @@ import msgspec
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.judges import RateLabels, RunLabels, choose_labels
+from stepscope.calibrate.judges import LabelledRuns, RateLabels, choose_labels
 from stepscope.gates import rates
 from stepscope.gates.against_baseline import say_effect
 from stepscope.gates.baseline import ID_DIGITS
@@ -69,7 +69,7 @@ class CorrectedArm:
 def correct_arms(
     gate: GatePolicy,
     samples: Sequence[tuple[int, Sample]],  # runs, and absent ones behind them; then a baseline's
-    labels: RunLabels,  # what people said of whole runs, ids cut to `ID_DIGITS`
+    labels: LabelledRuns,  # what people said of whole runs, ids cut to `ID_DIGITS`
     seed: int,
 ) -> tuple[list[CorrectedArm], list[str], list[str]]:
     """Return the arms that have labels, why they do not decide, and which labels are left out."""
@@ -98,7 +98,7 @@ def correct_gate(
     gate: GatePolicy,
     raw: rates.GateTest,  # as it is asked without labels
     samples: Sequence[tuple[int, Sample]],  # as `correct_arms` takes them
-    labels: RunLabels,
+    labels: LabelledRuns,
     *,
     look: int,  # at these runs
     looked: int | None,  # looks at runs and labels; None where nobody counts them

@@ -20,7 +20,7 @@ import numpy as np
 
 from stepscope import registry, stats
 from stepscope.calibrate.drift import find_shifts
-from stepscope.calibrate.judges import NO_LABELS, RunLabels, read_run_labels
+from stepscope.calibrate.judges import NO_LABELS, LabelledRuns, read_run_labels
 from stepscope.errors import UsageError
 from stepscope.gates import against_baseline, rates
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
@@ -74,7 +74,7 @@ class WorkflowUnderTest:
     absent: tuple[SampleRun, ...] = ()
     seed: int = 0  # where permutations that are drawn start
     # what people said of whole runs, by judged column, ids cut to `ID_DIGITS`; None: not asked
-    labels: Mapping[str, RunLabels] | None = None
+    labels: Mapping[str, LabelledRuns] | None = None
     look: int = 1
     # of a selftest: what is done to the runs before they are asked about; p is told less exactly
     change: Callable[[Arm], Arm] | None = None

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.judges import RunLabels, choose_labels
+from stepscope.calibrate.judges import LabelledRuns, choose_labels
 from stepscope.model import Label
 from stepscope.model.records import NOT_APPLICABLE, Figure
 from stepscope.report.types import CorrectedShare
@@ -31,7 +31,7 @@ NO_FAULT = "no fault"
 
 
 def correct_share(
-    labels: RunLabels,
+    labels: LabelledRuns,
     *,
     ids: Texts,  # of the runs; all arrays below are aligned with them
     starts: Texts,  # when they began, nanoseconds; None where unknown

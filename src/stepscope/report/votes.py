@@ -19,7 +19,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
-from stepscope.calibrate.judges import NO_LABELS, RunLabels, read_run_labels
+from stepscope.calibrate.judges import NO_LABELS, LabelledRuns, read_run_labels
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Record, Trajectory, Verdict
@@ -90,7 +90,7 @@ class PanelAspect:
     votes: tuple[JudgeVotes, ...]
     table: RunTable  # the runs that the votes are aligned with
     probability: Floats | None  # that each run was drawn with, NaN where it was not; None: no draw
-    labels: RunLabels = NO_LABELS  # what people said of whole runs
+    labels: LabelledRuns = NO_LABELS  # what people said of whole runs
 
     @property
     def inside(self) -> Bools:
