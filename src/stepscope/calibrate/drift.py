@@ -83,7 +83,8 @@ def _compare_occasions(
     snapshots: dict[bool, set[str]] = {True: set(), False: set()}
     for one in records:
         label = one.answer.kind if isinstance(one.answer, Unmeasured) else one.answer.label
-        if prompts.get(one.trajectory) == one.prompt and label is not None:
+        first = one.repeat < BIAS_REPEAT and prompts.get(one.trajectory) == one.prompt
+        if first and label is not None:
             of_run = given.setdefault(one.trajectory, {})
             of_run.setdefault(one.repeat, Counter())[label] += 1
             snapshots[one.repeat == latest].add(name_and_snapshot(one)[1])

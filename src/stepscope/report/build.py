@@ -111,14 +111,10 @@ def split_step_agents(rows: Rows, table: tables.RunTable) -> tables.RunTable:
     }
     steps, calls = (_column(name, found).value for name in ("efficiency.steps", "efficiency.calls"))
     return replace(
-        taken,
-        runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
-        columns=columns,
-        faults=tables.read_axis_faults(columns),
-        tags={BY: text_array([one.agent for one in found])},
-        shapes=None,
-        custom=(),
-    )
+        taken, runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
+        columns=columns, faults=tables.read_axis_faults(columns),
+        tags={BY: text_array([one.agent for one in found])}, shapes=None, custom=(),
+    )  # fmt: skip
 
 
 def _column(name: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()) -> AnswerColumn:
@@ -344,14 +340,8 @@ def build_profile(
     worst = np.argsort(-weigh_runs(table), kind="stable")
     calm = np.argsort(np.nan_to_num(table.columns[OTHER_WRITES].value), kind="stable")
     return types.Profile(
-        group=group,
-        n_runs=len(table),
-        n_tasks=table.n_tasks,
-        n_steps=int(table.runs.steps.sum()),
-        n_calls=int(table.runs.calls.sum()),
-        trials=trials,
-        figures=figures,
-        notes=notes,
+        group=group, n_runs=len(table), n_tasks=table.n_tasks, n_steps=int(table.runs.steps.sum()),
+        n_calls=int(table.runs.calls.sum()), trials=trials, figures=figures, notes=notes,
         earned=tuple(count_outcome_tables(table)),
         lucky=listed(calm[(faulty & ~harmless)[calm]], effects=effects),
         unlucky=listed(calm[unlucky[calm]]),
@@ -360,7 +350,7 @@ def build_profile(
         too_loose=judge_looseness(joint, grades),
         shapes=tables.estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
-    )
+    )  # fmt: skip
 
 
 def _count_inputs(table: tables.RunTable) -> Iterator[types.InputCount]:
@@ -602,12 +592,9 @@ def _say_path(share: float | None, broken: float | None, writes: float | None, *
 
 
 def _joint(
-    table: tables.RunTable,
-    grade: str,
-    names: tuple[str, ...],
-    graded: Bools,
+    table: tables.RunTable, grade: str, names: tuple[str, ...], graded: Bools,
     columns: tuple[Bools, ...],
-) -> Iterator[types.OutcomeTable]:
+) -> Iterator[types.OutcomeTable]:  # fmt: skip
     known, passed = tables.read_outcomes(table)
     both = known & graded
     if not both.any():
@@ -665,13 +652,10 @@ def find_rank_flips(
         if aspect.even:
             figures[words.JUDGED + aspect.rubric] = list(_read_judged(aspect, chosen))
     return stats.rank_flips(
-        [words.name_group(group) for group in groups],
-        list(_runs(table, "outcome", chosen)),
-        figures,
-        fewer_is_better=FEWER_IS_BETTER,
-        units=words.RATES,
+        [words.name_group(group) for group in groups], list(_runs(table, "outcome", chosen)),
+        figures, fewer_is_better=FEWER_IS_BETTER, units=words.RATES,
         rng=np.random.default_rng([seed, crc32(b"rank_flips")]),
-    )
+    )  # fmt: skip
 
 
 def _runs(table: tables.RunTable, measure: str, groups: Sequence[Bools]) -> Iterator[FigureRuns]:

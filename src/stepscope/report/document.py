@@ -194,11 +194,9 @@ class Links:
     is_served = False
 
     def __init__(
-        self,
-        runs: Collection[str] = (),
-        pairs: Collection[tuple[str, str]] = (),
+        self, runs: Collection[str] = (), pairs: Collection[tuple[str, str]] = (),
         groups: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self._runs = frozenset(runs)
         self._pairs = frozenset(pairs)
         self._groups = groups

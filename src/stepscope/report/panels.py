@@ -104,15 +104,13 @@ def _cost(judge: str, records: Sequence[Record]) -> types.JudgeCost:
     prices = Prices(JudgesTable()) if cached else None
     saved = [f for record in cached if prices and (f := _saved(record, prices)) is not None]
     return types.JudgeCost(
-        judge=judge,
-        calls=len(records),
+        judge=judge, calls=len(records),
         input_tokens=sum_known(usage.input_total for usage in usages),
         cached_tokens=sum_known(usage.cache_read for usage in usages),
         output_tokens=sum_known(usage.output_total for usage in usages),
-        usd=sum(paid) if paid else None,
-        unpriced=len(records) - len(paid),
+        usd=sum(paid) if paid else None, unpriced=len(records) - len(paid),
         usd_saved=sum(saved) if saved else None,
-    )
+    )  # fmt: skip
 
 
 def _saved(record: Record, prices: Prices) -> float | None:
@@ -140,12 +138,9 @@ Family = Callable[[str], str | None]
 
 
 def find_flags(
-    table: RunTable,
-    judged: Sequence[JudgeAnswers],
-    panels: Sequence[types.Panel],
-    *,
+    table: RunTable, judged: Sequence[JudgeAnswers], panels: Sequence[types.Panel], *,
     family: Family,
-) -> tuple[types.VerdictFlag, ...]:
+) -> tuple[types.VerdictFlag, ...]:  # fmt: skip
     """Return every flag, by kind; `family` says which family an agent is of, if it is known."""
     by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if one.main}
     found: list[types.VerdictFlag] = list(_kin(table, judged, family))
@@ -303,12 +298,9 @@ def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]
 
 
 def count_pattern_runs(
-    table: RunTable,
-    judged: Sequence[JudgeAnswers],
-    groups: Sequence[types.Profile],
-    aspect: PanelAspect,
-    steps: Acted,
-) -> Iterator[types.PatternShare]:
+    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[types.Profile],
+    aspect: PanelAspect, steps: Acted,
+) -> Iterator[types.PatternShare]:  # fmt: skip
     """Yield each pattern, by judge and group; `aspect` says how the runs were drawn."""
     for one in judged:
         if one.asked.measure != STEP_LABELS or not one.main:
@@ -333,13 +325,9 @@ def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSte
 
 
 def _pattern(
-    of_run: dict[int, PatternSteps],
-    name: PatternName,
-    of: types.Profile,
-    aspect: PanelAspect,
-    *,
+    of_run: dict[int, PatternSteps], name: PatternName, of: types.Profile, aspect: PanelAspect, *,
     judge: str,
-) -> types.PatternShare:
+) -> types.PatternShare:  # fmt: skip
     table = aspect.table
     shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
     why: dict[str, Bools] = {}
@@ -352,15 +340,10 @@ def _pattern(
             why.setdefault(lost, np.zeros(len(table), np.bool_))[at] = True
     names = [str(table.runs.name[at]) for at in np.flatnonzero(shows).tolist()]
     return types.PatternShare(
-        name=name,
-        judge=judge,
-        group=words.name_group(of),
-        share=aspect.share(shows, told, why),
-        n=len(names),
-        unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
-        runs=tuple(names[:NAMED_EXAMPLES]),
-        advice=PATTERN_ADVICE[name],
-    )
+        name=name, judge=judge, group=words.name_group(of), share=aspect.share(shows, told, why),
+        n=len(names), unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
+        runs=tuple(names[:NAMED_EXAMPLES]), advice=PATTERN_ADVICE[name],
+    )  # fmt: skip
 
 
 # Characters of a step's line, and steps that are told.
@@ -418,11 +401,9 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[types.
         answer = one.record.answer
         if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
             said = types.TraceAnswer(
-                judge=one.asked.judge,
-                label=answer.label,
-                confidence=answer.confidence,
+                judge=one.asked.judge, label=answer.label, confidence=answer.confidence,
                 cites=answer.cites,
-            )
+            )  # fmt: skip
             answers.setdefault(one.asked.measure, []).append(said)
     rules = sort_findings(records).whole
     for rubric in rubrics:
@@ -491,13 +472,11 @@ def build_panels(
         patterns=tuple(patterns),
         onsets=tuple(votes.measure_onsets(table, asked, groups, all_, steps)),
         agreement=tuple(compare_judges(rows, rubrics, where=where, seed=seed, version=version)),
-        queue=apart,
-        n_disputed=n_disputed,
+        queue=apart, n_disputed=n_disputed,
         trace=choose_worked_trace(rows, table, all_, asked) if isinstance(rows, Store) else None,
         flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, all_)),
-        costs=count_costs(found),
-        judges=tuple(sorted({one.asked.judge for one in found})),
-    )
+        costs=count_costs(found), judges=tuple(sorted({one.asked.judge for one in found})),
+    )  # fmt: skip
 
 
 def _place(rubric: str) -> tuple[int, int, str]:

@@ -280,15 +280,13 @@ def align_shapes(
     state[of] = kinds[batch.reasons]
     at = of[batch.rows]
     return FleetShapes(
-        state=state,
-        label=_spread(at, size, batch.label, UNRESOLVED),
+        state=state, label=_spread(at, size, batch.label, UNRESOLVED),
         unmodelled=_spread(at, size, batch.unmodelled, False),
-        low_level=_spread(at, size, batch.low_level, False),
-        gate_failed=gate_failed,
+        low_level=_spread(at, size, batch.low_level, False), gate_failed=gate_failed,
         break_step=_spread(at, size, break_step, -1),
         log_likelihood=_spread(at, size, found.log_likelihood, 0.0),
         error=_spread(at, size, found.error, 0.0),
-    )
+    )  # fmt: skip
 
 
 def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> FleetShapes:
@@ -328,15 +326,10 @@ def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generato
         shares={} if isinstance(shares, Unmeasured) else shares,
         no_shares=shares if isinstance(shares, Unmeasured) else None,
         labels={str(name): n for name, n in zip(SHAPES, counts, strict=True) if n},
-        n_runs=int(answered.sum()),
-        unresolved=int((fitted & (of.label == UNRESOLVED)).sum()),
-        unmodelled=unmodelled,
-        low_level=int(of.low_level.sum()),
-        gate_failed=int(of.gate_failed.sum()),
-        unmeasured=lost,
-        source=of.source,
-        sigma=of.sigma,
-    )
+        n_runs=int(answered.sum()), unresolved=int((fitted & (of.label == UNRESOLVED)).sum()),
+        unmodelled=unmodelled, low_level=int(of.low_level.sum()),
+        gate_failed=int(of.gate_failed.sum()), unmeasured=lost, source=of.source, sigma=of.sigma,
+    )  # fmt: skip
 
 
 # What `by` may name, besides `tag.KEY`; by default groups are the agents of each workflow.

@@ -261,13 +261,10 @@ def list_suspects(
     weighed.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
     findings = [one for _, one in weighed]
     look = LookFirst(
-        id=trajectory.id,
-        name=trajectory.name,
-        outcome=status,
-        steps=len(trajectory.steps),
+        id=trajectory.id, name=trajectory.name, outcome=status, steps=len(trajectory.steps),
         suspects=(),
         because="" if status == "pass" else "; ".join(_reasons(trajectory, found, goals)),
-    )
+    )  # fmt: skip
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
         ranked = ranking.rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
@@ -277,11 +274,9 @@ def list_suspects(
             if isinstance(curve, Curve) and not _broken(curve):
                 whole = _throughout(curve)
             return msgspec.structs.replace(
-                look,
-                suspects=_merge(ranked, [*findings, *whole]),
-                nobody=ranked.nobody,
+                look, suspects=_merge(ranked, [*findings, *whole]), nobody=ranked.nobody,
                 reliability=ranking.describe_reliability(ranked.family),
-            )
+            )  # fmt: skip
         if ranked is ranking.NOT_RANKED:
             unranked = f"Not ranked: {ranked.reason}"
     # Who only reads, or tries once more in vain, harmed nobody: behind what was told or written.
@@ -628,14 +623,10 @@ def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Cur
     return Curve(
         steps=tuple(known),
         scores=tuple([sum(values) / len(values) if values else None for values in known.values()]),
-        source="imported" if family == IMPORTED else "judge",
-        judge=judge,
-        repeats=repeats,
-        sigma=sigma,
-        sigma_source="marginalised" if sigma is None else "repeats",
-        shape=NO_SHAPE,
+        source="imported" if family == IMPORTED else "judge", judge=judge, repeats=repeats,
+        sigma=sigma, sigma_source="marginalised" if sigma is None else "repeats", shape=NO_SHAPE,
         notes=(f"scores of {others} are left aside",) if others else (),
-    )
+    )  # fmt: skip
 
 
 Weights = Mapping[tuple[str, str], tuple[float, ...]]
@@ -687,13 +678,10 @@ def make_curve(
     latency, cost = _cells(told[LATENCY], found.steps), _cells(told[COST], found.steps)
     slopes = third_slopes(found.scores)
     drawn = msgspec.structs.replace(
-        found,
-        id="" if trajectory is None else trajectory.id,
-        name="" if trajectory is None else trajectory.name,
-        latency_s=latency,
-        cost_usd=cost,
+        found, id="" if trajectory is None else trajectory.id,
+        name="" if trajectory is None else trajectory.name, latency_s=latency, cost_usd=cost,
         slopes=None if isinstance(slopes, Unmeasured) else slopes,
-    )
+    )  # fmt: skip
     drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
     if trajectory is None:
         return drawn
@@ -715,22 +703,16 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
     sure = found.step is not None and not shape.unmodelled
     steps = drawn.steps
     return msgspec.structs.replace(
-        drawn,
-        shape=shape.label,
-        best=shape.best,
-        runner_up=shape.runner_up,
+        drawn, shape=shape.label, best=shape.best, runner_up=shape.runner_up,
         posterior={str(name): share for name, share in shape.posterior.items()},
-        unmodelled=shape.unmodelled,
-        low_level=shape.low_level,
-        mean=shape.mean,
-        depth=shape.depth,
+        unmodelled=shape.unmodelled, low_level=shape.low_level, mean=shape.mean, depth=shape.depth,
         trough_length=shape.trough_length if shape.label == "recovery" else None,
         break_probability=found.probability,
         break_step=steps[found.step] if sure and found.step is not None else None,
         break_first=steps[found.first] if sure and found.first is not None else None,
         break_last=steps[found.last] if sure and found.last is not None else None,
         watch=tuple([steps[at] for at in found.watch]),
-    )
+    )  # fmt: skip
 
 
 def _weighed(drawn: Curve, scored: Sequence[int], weights: tuple[float, ...] | None) -> Curve:
@@ -747,11 +729,9 @@ def _weighed(drawn: Curve, scored: Sequence[int], weights: tuple[float, ...] | N
     failed = gate_failed(scores, weights, sigma=drawn.sigma)
     below = () if isinstance(failed, Unmeasured) else failed
     return msgspec.structs.replace(
-        drawn,
-        weights=weights,
-        weighted=None if isinstance(mean, Unmeasured) else mean,
+        drawn, weights=weights, weighted=None if isinstance(mean, Unmeasured) else mean,
         gate_failed=tuple([steps[at] for at in below]),
-    )
+    )  # fmt: skip
 
 
 def _seconds(step: Step, before: Step | None) -> float | None:

@@ -281,12 +281,10 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     whole = figure.unit == "share" and "^" not in key
     counted = f"{round(figure.value * figure.n):,} of " if whole else ""
     row = make_row(
-        label,
-        TableCell(values.format_number(figure.value, figure.unit), sort=figure.value),
+        label, TableCell(values.format_number(figure.value, figure.unit), sort=figure.value),
         TableCell(values.format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
-        TableCell(counted + format_n(figure), sort=figure.n),
-        TableCell(said, tone="quiet"),
-    )
+        TableCell(counted + format_n(figure), sort=figure.n), TableCell(said, tone="quiet"),
+    )  # fmt: skip
     return replace(row, below=(Paragraph(text=remarks, indent=4),)) if remarks else row
 
 

@@ -88,18 +88,18 @@ def corrected_rate(
     of_all = np.bincount(verdicts, minlength=kinds) / len(verdicts)
     value = float(of_all @ known)
     mass = np.bincount(of, weights, minlength=kinds)
-    parts = (of_all / np.where(mass > 0, mass, 1.0))[of] * weights
+    residuals = (of_all / np.where(mass > 0, mass, 1.0))[of] * (said - known[of])
     frame = replace(frame, n_tasks=len(np.unique(tasks[places])))
     if frame.n_tasks < 2:
         why = "one label" if len(said) < 2 else "one task"
         return make_value(value, why, n=len(said), frame=frame)
-    chance = (known * (1 - known))[of]
-    of_labels = design_effect(said - known[of], parts, chance, tasks[places], level)
+    chance = ((of_all / np.where(mass > 0, mass, 1.0)) ** 2 * known * (1 - known))[of]
+    of_labels = design_effect(residuals, weights, chance, tasks[places], level)
     apart, even = known[verdicts] - value, np.full(len(verdicts), 1 / len(verdicts))
     of_runs = design_effect(apart, even, apart**2, tasks, level)
     if np.isin(tasks, tasks[places]).mean() >= SHARED_TASKS:
         own, every = np.zeros(len(verdicts)), even * apart
-        own[places] = parts * (said - known[of])
+        own[places] = weights * residuals
         one, other, both = (
             float((sum_by_cluster(x, tasks).sums ** 2).sum()) for x in (own, every, own + every)
         )
