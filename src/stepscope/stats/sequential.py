@@ -82,7 +82,7 @@ def labels_to_adopt(
         raise DataError(f"discordance {discordance!r} and margin {margin!r} are no shares above 0")
     once = ceil(_FACTOR * discordance / margin**2)
     # Where judges hardly ever differ the bets still need labels to grow.
-    n = min(_MOST, 5 * once + ceil(10 / margin))
+    n = min(_MOST, max(5 * once, ceil(10 / margin)))
     drawn = rng.random((_REPLICATIONS, n))
     differences = (drawn < discordance / 2) - 1.0 * (drawn > 1 - discordance / 2)
     shown = (betting_evidence(differences, -margin) >= -log(alpha)).mean(axis=0) >= 0.8
