@@ -286,16 +286,11 @@ def _merge_lines(step: Step, more: Step) -> Step:
     extra = {**(more.extra or {}), **(step.extra or {})}
     extra["more_lines"] = [*extra.get("more_lines", []), more.id]
     return msgspec.structs.replace(
-        step,
-        parts=(*step.parts, *more.parts),
-        calls=calls,
-        results=(*step.results, *more.results),
-        kind="call" if calls else step.kind,
-        usage=more.usage or step.usage,
-        end=more.end or more.start or step.end,
-        finish_reason=more.finish_reason or step.finish_reason,
-        extra=extra,
-    )
+        step, parts=(*step.parts, *more.parts), calls=calls,
+        results=(*step.results, *more.results), kind="call" if calls else step.kind,
+        usage=more.usage or step.usage, end=more.end or more.start or step.end,
+        finish_reason=more.finish_reason or step.finish_reason, extra=extra,
+    )  # fmt: skip
 
 
 NAME = "claude_code"

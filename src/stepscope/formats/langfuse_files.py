@@ -261,19 +261,13 @@ def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
     if told and version is not None:
         extra["scope"] = version
     return RawSpan(
-        trace_id=trace,
-        span_id=own,
-        parent_id=text_at(record, "parentObservationId") or None,
-        name=text_at(record, "name") or "",
-        start_ns=start,
-        end_ns=end,
+        trace_id=trace, span_id=own, parent_id=text_at(record, "parentObservationId") or None,
+        name=text_at(record, "name") or "", start_ns=start, end_ns=end,
         status="error" if failed else "unset",
         status_message=text_at(record, "statusMessage") or None,
         attributes=_attributes(record, metadata, told),
-        resource=object_at(told, "resourceAttributes"),
-        scope=scope,
-        extra=extra or None,
-    )
+        resource=object_at(told, "resourceAttributes"), scope=scope, extra=extra or None,
+    )  # fmt: skip
 
 
 def _attributes(record: Record, metadata: Json, told: Record) -> dict[str, Json]:
@@ -439,12 +433,9 @@ class LangfuseRecords:
         spans = [make_langfuse_span(record, self._limits) for record in held]
         (run,) = assemble(
             spans or [_trace_span(trace, about, self._limits)],
-            source=replace(self._source, offset=offset),
-            ordinals=ordinals,
-            limits=self._limits,
-            extra={"trace": told} if told else None,
-            repairs=self.repairs,
-        )
+            source=replace(self._source, offset=offset), ordinals=ordinals, limits=self._limits,
+            extra={"trace": told} if told else None, repairs=self.repairs,
+        )  # fmt: skip
         warnings = [*run.warnings, *self._faults.get(trace, [])]
         if not spans:
             count = len(entries_at(about, "observations"))

@@ -146,19 +146,12 @@ def make_langsmith_span(
     kept |= rest(record, _OWN) or {}
     found.update({f"langsmith.{key}": held for key, held in kept.items() if held is not None})
     return RawSpan(
-        trace_id=trace,
-        span_id=run_id,
-        parent_id=find_parent_id(record),
-        name=text_at(record, "name") or "",
-        kind=kind,
-        start_ns=start,
-        end_ns=end,
+        trace_id=trace, span_id=run_id, parent_id=find_parent_id(record),
+        name=text_at(record, "name") or "", kind=kind, start_ns=start, end_ns=end,
         status=_status(record, ended=end is not None),
-        status_message=None if failed is None else str(failed),
-        attributes=found,
-        events=_events(record.get("events")),
-        extra={"replaced": replaced} if replaced else None,
-    )
+        status_message=None if failed is None else str(failed), attributes=found,
+        events=_events(record.get("events")), extra={"replaced": replaced} if replaced else None,
+    )  # fmt: skip
 
 
 def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:

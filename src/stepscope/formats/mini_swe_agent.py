@@ -235,19 +235,12 @@ def _finish_run(
     last = (steps[-1].extra if steps else None) or {}
     ending = fields.text_at(last, "exit_status") if last.get("role") == EXIT else None
     draft = Trajectory(
-        id="",
-        name=run.instance_id or "",
-        steps=steps,
-        source=found.source(NAME, version=run.trajectory_format),
-        workflow=NAME,
-        task=run.instance_id,
-        agent="mini-swe-agent",
-        agent_version=info.mini_version,
-        termination=info.exit_status or ending,
-        usage=fields.total_usage(steps),
-        cost_usd=(info.model_stats or ModelStats()).cost_usd,
-        extra=extra,
-    )
+        id="", name=run.instance_id or "", steps=steps,
+        source=found.source(NAME, version=run.trajectory_format), workflow=NAME,
+        task=run.instance_id, agent="mini-swe-agent", agent_version=info.mini_version,
+        termination=info.exit_status or ending, usage=fields.total_usage(steps),
+        cost_usd=(info.model_stats or ModelStats()).cost_usd, extra=extra,
+    )  # fmt: skip
     return found.finish(draft, ordinals)
 
 

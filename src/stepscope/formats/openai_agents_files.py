@@ -261,13 +261,9 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 (run,) = read_group(members, source=source, extra=extra)
             else:
                 empty = Trajectory(
-                    id="",
-                    name=trace_id,
-                    steps=(),
-                    source=replace(source, run_id=trace_id),
-                    warnings=(Warn("no_agent_span", "a trace without spans"),),
-                    extra=extra,
-                )
+                    id="", name=trace_id, steps=(), source=replace(source, run_id=trace_id),
+                    warnings=(Warn("no_agent_span", "a trace without spans"),), extra=extra,
+                )  # fmt: skip
                 run = finish_run(empty, ordinals, limits=stream.limits)
         except TraceError as e:
             yield quarantine_value(source, [about, *members], e)

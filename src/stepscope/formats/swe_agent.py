@@ -180,13 +180,9 @@ class _Conversation:
         after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
         answered = bool(calls or move.observation or told is not None)
         step = msgspec.structs.replace(
-            step,
-            kind="call" if calls else "message",
-            calls=calls,
-            agent=agent,
-            model=self.model,
+            step, kind="call" if calls else "message", calls=calls, agent=agent, model=self.model,
             extra=(extra if answered else {**extra, **after}) or None,
-        )
+        )  # fmt: skip
         self.made.append(step)
         if answered:
             shown = {} if told is None else self.history[told]

@@ -80,14 +80,10 @@ def configured_judge(name: str, table: JudgesTable) -> Judge:
         name = load_own_model(name).name
     judge = judge_table(name, table)
     return Judge(
-        name=name,
-        family=judge.family or model_family(name, table.families),
-        context_tokens=judge.context_tokens,
-        max_output_tokens=judge.max_output_tokens,
-        temperature=judge.temperature,
-        seed=judge.seed,
-        extra=judge.extra,
-    )
+        name=name, family=judge.family or model_family(name, table.families),
+        context_tokens=judge.context_tokens, max_output_tokens=judge.max_output_tokens,
+        temperature=judge.temperature, seed=judge.seed, extra=judge.extra,
+    )  # fmt: skip
 
 
 JudgeMode = Literal["contextual", "isolated", "prefix"]

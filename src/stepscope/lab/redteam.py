@@ -290,13 +290,10 @@ def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap 
     flipped = [gone for a, b, gone in both if b == FOR and a != FOR]
     asked = [gone for gone in flipped if gone is not None]
     return NarrationSwap(
-        runs=len(both),
-        passed_before=before,
-        passed_after=after,
-        rise_points=100 * (after - before) / len(both),
-        flipped=len(flipped),
+        runs=len(both), passed_before=before, passed_after=after,
+        rise_points=100 * (after - before) / len(both), flipped=len(flipped),
         marked=sum(asked) if len(asked) == len(flipped) else None,
-    )
+    )  # fmt: skip
 
 
 # Asks judgements of the same question, each about another run or of another judge.

@@ -244,13 +244,9 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
             looked[error.key] = at, found
         said = bisect_right(reports, error.answer_step, key=lambda report: report[0])
         reactions[error.position] = _react(
-            steps,
-            exchanges,
-            error,
-            succeeded[at] if found else None,
-            reports[said] if said < len(reports) else None,
-            facts,
-        )
+            steps, exchanges, error, succeeded[at] if found else None,
+            reports[said] if said < len(reports) else None, facts,
+        )  # fmt: skip
     return reactions
 
 

@@ -474,19 +474,13 @@ def _localise(
     ranked = rank_by_table(trajectory, find_evidence(trajectory, case, facts))
     first, family = ranked[0], features.family_of(trajectory)
     whole = model.Verdict(
-        LOCALISE_NAME,
-        float(len(ranked)),
-        label=first.label,
-        cites=(first.step or 0,),
+        LOCALISE_NAME, float(len(ranked)), label=first.label, cites=(first.step or 0,),
         reason=f"first step {first.step}: {first.reason}",
-    )
+    )  # fmt: skip
     return (whole, model.Verdict(NOBODY_NAME, read_table().nobody[family], label=family), *ranked)
 
 
 LOCALISE = RuleMeasure(
-    LOCALISE_NAME,
-    "9",
-    model.Scale(-inf, inf, (*KINDS, *features.FAMILIES)),
-    ("alternatives", "effects"),
-    _localise,
-)
+    LOCALISE_NAME, "9", model.Scale(-inf, inf, (*KINDS, *features.FAMILIES)),
+    ("alternatives", "effects"), _localise,
+)  # fmt: skip

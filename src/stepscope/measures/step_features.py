@@ -187,18 +187,13 @@ def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int
         asked = len(request & here.content) / len(request) if request else 0.0
         rows.append(
             (
-                len(new[i]) / max(len(here.content), 1),
-                log1p(len(new[i])),
-                log1p(len(new[i] & here.figures)),
-                log1p(len(here.figures)),
-                ends[i] / max(len(final), 1),
-                ends[i] == most,
-                log1p(len(new[i] & final & here.figures)) if ends[i] else 0.0,
-                asked,
-                1.0 - asked if request and at == 0 else 0.0,
-                log1p(len(new[i] & request)),
+                len(new[i]) / max(len(here.content), 1), log1p(len(new[i])),
+                log1p(len(new[i] & here.figures)), log1p(len(here.figures)),
+                ends[i] / max(len(final), 1), ends[i] == most,
+                log1p(len(new[i] & final & here.figures)) if ends[i] else 0.0, asked,
+                1.0 - asked if request and at == 0 else 0.0, log1p(len(new[i] & request)),
             )
-        )
+        )  # fmt: skip
     return rows
 
 
@@ -255,15 +250,10 @@ def _by_ending(
         finds = not (here.content.isdisjoint(_FOUND) and here.content.isdisjoint(_CONFIRM))
         rows.append(
             (
-                *(0.0 for _ in OPEN_NAMES),
-                *source[_FINAL_COLUMNS],
-                source[_FIGURES_COLUMN],
-                at > 0 and not seen and not here.acts and finds,
-                i == code_last,
-                answered and i + 1 == first,
-                failed,
-                not here.content.isdisjoint(_AGREE),
+                *(0.0 for _ in OPEN_NAMES), *source[_FINAL_COLUMNS], source[_FIGURES_COLUMN],
+                at > 0 and not seen and not here.acts and finds, i == code_last,
+                answered and i + 1 == first, failed, not here.content.isdisjoint(_AGREE),
                 answered and not here.acts and not failed,
             )
-        )
+        )  # fmt: skip
     return rows

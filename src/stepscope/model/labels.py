@@ -96,14 +96,10 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
                 confidence=self.confidence,
             )
         return Record(
-            trajectory=self.trajectory,
-            answer=answer,
-            version=GIVEN_VERSION,
-            family=HUMAN,
-            judge=self.annotator,
-            rubric=self.measure.removeprefix(JUDGE_PREFIX),
+            trajectory=self.trajectory, answer=answer, version=GIVEN_VERSION, family=HUMAN,
+            judge=self.annotator, rubric=self.measure.removeprefix(JUDGE_PREFIX),
             repeat=self.repeat,
-        )
+        )  # fmt: skip
 
 
 def settle_labels(labels: Iterable[Label]) -> list[Label]:

@@ -381,20 +381,13 @@ class _Server(uvicorn.Server):
 def _server(app: ASGIApp, plan: ReceiverOptions) -> _Server:
     return _Server(
         uvicorn.Config(
-            app,
-            http=type("Limited", (LimitedProtocol,), {"options": plan}),
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="critical",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
-            timeout_keep_alive=plan.keep_seconds,
+            app, http=type("Limited", (LimitedProtocol,), {"options": plan}), ws="none",
+            lifespan="off", log_config=None, log_level="critical", access_log=False,
+            server_header=False, proxy_headers=False,
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES, timeout_keep_alive=plan.keep_seconds,
             timeout_graceful_shutdown=GRACE,
         )
-    )
+    )  # fmt: skip
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -68,14 +68,9 @@ def correct_share(
         )
     else:
         rate = stats.corrected_rate(
-            codes,
-            places,
-            chosen.values,
-            shares=chosen.shares,
-            clusters=tasks,
-            unmeasured=lost,
+            codes, places, chosen.values, shares=chosen.shares, clusters=tasks, unmeasured=lost,
             rng=rng,
-        )
+        )  # fmt: skip
     other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
     if len(kinds) == 2:
         other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)

@@ -56,16 +56,11 @@ def compare_judges(
             for pair in aspect.pairs:
                 if pair.n and aspect.name == rubric:
                     yield types.PairAgreement(
-                        rubric=rubric,
-                        unit=aspect.unit,
-                        judges=pair.raters,
-                        families=tuple(family[name] for name in pair.raters),
-                        raw=pair["raw"],
-                        kappa=pair["kappa"],
-                        ac1=pair["gwet"],
-                        cites=pair.figures.get("jaccard", _NO_CITES),
-                        sentence=pair.sentence,
-                    )
+                        rubric=rubric, unit=aspect.unit, judges=pair.raters,
+                        families=tuple(family[name] for name in pair.raters), raw=pair["raw"],
+                        kappa=pair["kappa"], ac1=pair["gwet"],
+                        cites=pair.figures.get("jaccard", _NO_CITES), sentence=pair.sentence,
+                    )  # fmt: skip
 
 
 def list_disputes(

@@ -308,14 +308,10 @@ def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> types.
         run = shortest_run(probability[None])
         first, last = int(run[0][0]), int(run[1][0])
     return types.Break(
-        probability=tuple(probability.tolist()),
-        none=max(0.0, 1.0 - total),
-        step=step,
-        first=first,
-        last=last,
-        unmodelled=unmodelled,
+        probability=tuple(probability.tolist()), none=max(0.0, 1.0 - total), step=step,
+        first=first, last=last, unmodelled=unmodelled,
         onset=int(onset.argmax()) if step is not None else None,
-    )
+    )  # fmt: skip
 
 
 Codes = npt.NDArray[np.int8]

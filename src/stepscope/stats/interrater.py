@@ -372,14 +372,11 @@ class RatedItems:
             method="bayesian bootstrap",
             n=n,
             frame=EstimateFrame(
-                level=level,
-                unmeasured=unmeasured,
-                unit="share" if name == "raw" else name,
-                unit_of_n="items",
-                n_tasks=self._runs,
+                level=level, unmeasured=unmeasured, unit="share" if name == "raw" else name,
+                unit_of_n="items", n_tasks=self._runs,
                 diagnostics=(f"{NO_INTERVAL}one run",) if few else (),
             ),
-        )
+        )  # fmt: skip
 
     def _weigh(
         self, name: CoefficientName, units: Floats, level: float, draws: int, pseudo_mass: float

@@ -397,17 +397,14 @@ def _update_known(db: Connection, names: RowIds, seq: int, head: bytes, run: Pre
     named = now.workflow not in ("", now.source.format)
     renamed = (named or old.id.startswith(old.name)) and not now.id.startswith(now.name)
     merged = msgspec.structs.replace(
-        old if grown is None else grown,
-        name=now.name if renamed else old.name,
+        old if grown is None else grown, name=now.name if renamed else old.name,
         workflow=now.workflow if named else old.workflow,
         task=now.task if now.task is not None else old.task,
-        trial=now.trial if now.trial is not None else old.trial,
-        outcome=outcome,
+        trial=now.trial if now.trial is not None else old.trial, outcome=outcome,
         agent=now.agent if now.agent is not None else old.agent,
-        agent_version=now.agent_version or old.agent_version,
-        tags={**old.tags, **now.tags},
+        agent_version=now.agent_version or old.agent_version, tags={**old.tags, **now.tags},
         labels=old.labels + fresh,
-    )
+    )  # fmt: skip
     _set_case(db, names, seq, run)
     if merged == old:
         return

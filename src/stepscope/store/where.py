@@ -194,12 +194,9 @@ def _join(word: str, parts: Sequence[_Condition]) -> _Condition:
         return parts[0]
     sql = "(" + (" " + word.upper() + " ").join(part.sql for part in parts) + ")"
     return _Condition(
-        sql,
-        tuple(chain.from_iterable(part.parameters for part in parts)),
-        parts[0].of_call,
-        all(part.negated for part in parts),
-        any(part.names for part in parts),
-    )
+        sql, tuple(chain.from_iterable(part.parameters for part in parts)), parts[0].of_call,
+        all(part.negated for part in parts), any(part.names for part in parts),
+    )  # fmt: skip
 
 
 class _Parser:

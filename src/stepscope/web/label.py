@@ -208,16 +208,13 @@ def make_label_app(task: LabelTask, *, token: str, port: int, settings: Settings
 
     app = Starlette(
         routes=[
-            Route("/", first_page),
-            Route("/label", question_page),
-            Route("/label/more", more_steps),
-            Route("/api/label", save_answer, methods=["POST"]),
-            Route("/favicon.ico", favicon),
-            Route("/static/{name:path}", static_asset),
+            Route("/", first_page), Route("/label", question_page),
+            Route("/label/more", more_steps), Route("/api/label", save_answer, methods=["POST"]),
+            Route("/favicon.ico", favicon), Route("/static/{name:path}", static_asset),
         ],
         lifespan=living,
         exception_handlers={StepscopeError: _show_error, Exception: show_bug},
-    )
+    )  # fmt: skip
     app.state.desk = desk
     app.state.files = dict(files_below(files("stepscope.report.render") / "static", ""))
     policy = WebPolicy(

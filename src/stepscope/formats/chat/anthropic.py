@@ -48,18 +48,13 @@ def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
         raise chat.shape_error(index, "a `role` among user, assistant, system", role)
     blocks = parse_blocks(message.get("content"), index, limits)
     return Step(
-        index=index,
-        actor=blocks_actor(actor, blocks),
-        kind=fields.step_kind(blocks.calls, blocks.results),
-        parts=blocks.parts,
-        calls=blocks.calls,
-        results=blocks.results,
-        model=fields.text_at(message, "model"),
+        index=index, actor=blocks_actor(actor, blocks),
+        kind=fields.step_kind(blocks.calls, blocks.results), parts=blocks.parts,
+        calls=blocks.calls, results=blocks.results, model=fields.text_at(message, "model"),
         usage=fields.anthropic_usage(message.get("usage")),
-        finish_reason=fields.text_at(message, "stop_reason"),
-        id=fields.text_at(message, "id"),
+        finish_reason=fields.text_at(message, "stop_reason"), id=fields.text_at(message, "id"),
         extra=message_extra(message),
-    )
+    )  # fmt: skip
 
 
 def blocks_actor(actor: Actor, blocks: Content) -> Actor:

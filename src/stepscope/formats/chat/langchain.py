@@ -204,10 +204,6 @@ def _finish_run(
 
 
 FORMAT = message_format(
-    NAME,
-    _likeness,
-    is_part=parts_without(_WHOLE_KEYS, is_langchain_message),
-    step=langchain_step,
-    whole=_read_record,
-    run=_finish_run,
-)
+    NAME, _likeness, is_part=parts_without(_WHOLE_KEYS, is_langchain_message), step=langchain_step,
+    whole=_read_record, run=_finish_run,
+)  # fmt: skip

@@ -67,16 +67,13 @@ def _is_turn(step: Step) -> bool:
 def join_turn(turn: Step, step: Step) -> Step:
     """Return a turn with what was said next in the same breath."""
     return msgspec.structs.replace(
-        turn,
-        kind="call" if turn.calls or step.calls else "message",
-        parts=(*turn.parts, *step.parts),
-        calls=(*turn.calls, *step.calls),
-        results=step.results,
+        turn, kind="call" if turn.calls or step.calls else "message",
+        parts=(*turn.parts, *step.parts), calls=(*turn.calls, *step.calls), results=step.results,
         model=turn.model if turn.model is not None else step.model,
         usage=step.usage if step.usage is not None else turn.usage,
         id=turn.id if turn.id is not None else step.id,
         extra={**(turn.extra or {}), **(step.extra or {})} or None,
-    )
+    )  # fmt: skip
 
 
 # Under which key an item holds what it gave back itself.

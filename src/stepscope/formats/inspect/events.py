@@ -351,19 +351,14 @@ class EventReader:
         if reason is not None:
             reason = msgspec.convert(reason, str)
         step = msgspec.structs.replace(
-            spoken,
-            agent=None if node is None else node.agent,
-            model=output.model or asked.model,
+            spoken, agent=None if node is None else node.agent, model=output.model or asked.model,
             usage=None if used is None else read_model_usage(used),
             cost_usd=None if used is None else used.total_cost,
-            start=parse_time(event.get("timestamp")),
-            end=parse_time(event.get("completed")),
-            finish_reason=reason,
-            error=asked.error or output.error,
-            span=text_at(event, "span_id"),
-            sidechain=node is not None and node.inner,
+            start=parse_time(event.get("timestamp")), end=parse_time(event.get("completed")),
+            finish_reason=reason, error=asked.error or output.error,
+            span=text_at(event, "span_id"), sidechain=node is not None and node.inner,
             extra=self._beside(event, asked, spoken),
-        )
+        )  # fmt: skip
         place = self._steps.speak(spoken, step)
         self._time(event, place)
         self.models += 1

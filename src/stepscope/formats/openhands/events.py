@@ -187,18 +187,11 @@ class EventLog:
         if name == "delegate":
             self._agents.append(fields.text_at(args, "agent"))
         return Step(
-            index=index,
-            actor=actor,
-            agent=agent,
-            kind=kind,
-            parts=parts,
-            calls=calls,
+            index=index, actor=actor, agent=agent, kind=kind, parts=parts, calls=calls,
             start=fields.parse_time(event.get("timestamp")),
-            model=fields.text_at(response, "model"),
-            usage=self._usage(response),
-            id=fields.text_at(response, "id"),
-            extra=extra or None,
-        )
+            model=fields.text_at(response, "model"), usage=self._usage(response),
+            id=fields.text_at(response, "id"), extra=extra or None,
+        )  # fmt: skip
 
     def _response(self, event: dict[str, Json]) -> dict[str, Json]:
         return fields.object_at(fields.object_at(event, "tool_call_metadata"), "model_response")

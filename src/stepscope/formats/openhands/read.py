@@ -102,21 +102,11 @@ class _Run(StepCollector):
         steps = number_steps([self._used(step) for step in joined])
         start, end = fields.time_bounds(steps)
         return Trajectory(
-            id="",
-            name="",
-            steps=steps,
-            source=record.source(NAME),
-            workflow=NAME,
-            agent=self.agent,
-            agent_version=self.version,
-            tools=tuple(self.tools) or None,
-            termination=self.ending,
-            usage=self.spent.total or fields.total_usage(steps),
-            cost_usd=self.spent.cost_usd,
-            start=start,
-            end=end,
-            warnings=tuple(gaps),
-        )
+            id="", name="", steps=steps, source=record.source(NAME), workflow=NAME,
+            agent=self.agent, agent_version=self.version, tools=tuple(self.tools) or None,
+            termination=self.ending, usage=self.spent.total or fields.total_usage(steps),
+            cost_usd=self.spent.cost_usd, start=start, end=end, warnings=tuple(gaps),
+        )  # fmt: skip
 
     def _used(self, step: Step) -> Step:
         """Return a step of the SDK's with the tokens of its response."""

@@ -286,17 +286,12 @@ def _chat(template: RawSpan, at: int, step: model.Step, heard: list[model.Step])
     said = {**write_message(step), "finish_reason": step.finish_reason or "unknown"}
     about["gen_ai.output.messages"] = pack_attribute([said])
     return replace(
-        template,
-        span_id=_span_id(template.trace_id, "step", at),
-        parent_id=template.span_id,
+        template, span_id=_span_id(template.trace_id, "step", at), parent_id=template.span_id,
         name=f"{operation} {name}" if name else operation,
-        kind="client" if operation == "chat" else "internal",
-        start_ns=_ns(step.start),
-        end_ns=_ns(step.end),
-        status="unset" if step.error is None else "error",
-        status_message=step.error,
-        attributes=about,
-    )
+        kind="client" if operation == "chat" else "internal", start_ns=_ns(step.start),
+        end_ns=_ns(step.end), status="unset" if step.error is None else "error",
+        status_message=step.error, attributes=about,
+    )  # fmt: skip
 
 
 def classify_error(error: str) -> str:
@@ -415,22 +410,13 @@ def _span(node: model.Span, trace_id: str, facts: model.Json, resources: model.J
     known = isinstance(resources, list) and isinstance(at, int) and 0 <= at < len(resources)
     resource = resources[at] if known else {}
     return RawSpan(
-        trace_id=trace_id,
-        span_id=node.id,
-        parent_id=node.parent,
-        name=node.name,
-        kind=node.kind,
-        start_ns=node.start_ns,
-        end_ns=node.end_ns,
-        status=_STATUSES[node.status],
-        status_message=message if isinstance(message, str) else None,
-        attributes=node.attributes,
+        trace_id=trace_id, span_id=node.id, parent_id=node.parent, name=node.name, kind=node.kind,
+        start_ns=node.start_ns, end_ns=node.end_ns, status=_STATUSES[node.status],
+        status_message=message if isinstance(message, str) else None, attributes=node.attributes,
         events=tuple([_event(event) for event in node.events]),
         resource=resource if isinstance(resource, dict) else {},
-        scope=scope if isinstance(scope, str) else None,
-        links=node.links,
-        extra=about or None,
-    )
+        scope=scope if isinstance(scope, str) else None, links=node.links, extra=about or None,
+    )  # fmt: skip
 
 
 def _event(event: model.Json) -> SpanEvent:

@@ -251,18 +251,13 @@ class SpanSteps:
         self._add(
             at,
             msgspec.structs.replace(
-                self._step(at, actor, kind, message),
-                model=said.model,
-                usage=said.usage,
-                cost_usd=said.cost_usd,
-                start=_instant(span.start_ns),
-                end=_instant(span.end_ns),
+                self._step(at, actor, kind, message), model=said.model, usage=said.usage,
+                cost_usd=said.cost_usd, start=_instant(span.start_ns), end=_instant(span.end_ns),
                 first_token_seconds=said.first_token_seconds,
-                finish_reason=said.finish_reason or message.finish,
-                error=said.failed,
+                finish_reason=said.finish_reason or message.finish, error=said.failed,
                 id=said.response_id,
             ),
-        )
+        )  # fmt: skip
 
     def _made(self, at: int, message: SpanMessage) -> None:
         """Add one of an agent's own messages, unless it was said within the agent."""

@@ -193,17 +193,14 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
     """Return the picture as an Altair chart, as a notebook shows it."""
     rows = [
         {
-            "classifier": row.classifier,
-            "kind": f"{row.generator}, {row.noise}",
-            "steps": f"{row.n} steps",
-            "sigma": row.sigma,
-            "value": row.accuracy.value,
+            "classifier": row.classifier, "kind": f"{row.generator}, {row.noise}",
+            "steps": f"{row.n} steps", "sigma": row.sigma, "value": row.accuracy.value,
             "low": max(row.accuracy.value - 2 * row.accuracy.error, 0.0),
             "high": min(row.accuracy.value + 2 * row.accuracy.error, 1.0),
         }
         for row in envelope.rows
         if not isinstance(row.accuracy, Unmeasured)
-    ]
+    ]  # fmt: skip
     names = _met(rows, "classifier")
     spread = alt.Scale(zero=False, padding=12)
     base = alt.Chart().encode(x=alt.X("sigma:Q", title="noise of a score (sigma)", scale=spread))

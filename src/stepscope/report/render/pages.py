@@ -64,13 +64,9 @@ class Page:
 def open_macros() -> object:
     """Return the macros of `pages.html`, as attributes."""
     environment = Environment(
-        loader=PackageLoader("stepscope.report.render", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_show,
-    )
+        loader=PackageLoader("stepscope.report.render", "templates"), autoescape=True,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_show,
+    )  # fmt: skip
     environment.filters["json"] = embed_json
     return environment.get_template("pages.html").module
 

@@ -119,13 +119,10 @@ def _named(cases: tuple[str, ...]) -> str:
 
 # Columns of the table in text; a gate's name may need more than its own.
 GATE_COLUMNS = (
-    TableColumn("gate", least=20, most=80),
-    TableColumn("", least=6, gap=0),
-    TableColumn("result", least=11, gap=0),
-    TableColumn("value", number=True, least=8, gap=0),
-    TableColumn("90 % interval", least=17),
-    TableColumn("adj. p", number=True, least=8, gap=0),
-)
+    TableColumn("gate", least=20, most=80), TableColumn("", least=6, gap=0),
+    TableColumn("result", least=11, gap=0), TableColumn("value", number=True, least=8, gap=0),
+    TableColumn("90 % interval", least=17), TableColumn("adj. p", number=True, least=8, gap=0),
+)  # fmt: skip
 # Cases listed below a gate; the JSON has more.
 CASES = 5
 

@@ -91,18 +91,11 @@ def tabulate_corrected(found: Panels) -> doc.Table:
 def tabulate_panels(found: Panels, links: doc.Links | None = None) -> list[doc.Table]:
     """Return every table that has rows, in the order in which they are read."""
     all_ = (
-        *tabulate_shares(found),
-        tabulate_corrected(found),
-        tabulate_claims(found),
-        *([tabulate_agreement(found)] if found.agreement else []),
-        tabulate_disputes(found, links),
-        tabulate_trace(found),
-        tabulate_patterns(found),
-        tabulate_behaviours(found),
-        tabulate_answers(found),
-        tabulate_flags(found),
-        tabulate_costs(found),
-    )
+        *tabulate_shares(found), tabulate_corrected(found), tabulate_claims(found),
+        *([tabulate_agreement(found)] if found.agreement else []), tabulate_disputes(found, links),
+        tabulate_trace(found), tabulate_patterns(found), tabulate_behaviours(found),
+        tabulate_answers(found), tabulate_flags(found), tabulate_costs(found),
+    )  # fmt: skip
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 

@@ -20,15 +20,11 @@ from stepscope.values import Unmeasured
 
 # What a classifier with a posterior has beside its label: heading in two lines, and the figure.
 DETAILS: dict[str, Callable[[EnvelopeRow], SimulatedFigure | Unmeasured]] = {
-    "gives a\nlabel": lambda row: row.resolved,
-    "right\nthen": lambda row: row.resolved_accuracy,
-    "claims\noff by": lambda row: row.calibration_error,
-    "fits\nnone": lambda row: row.unmodelled,
-    "break\nfound": lambda row: row.break_found,
-    "within\none": lambda row: row.break_within_one,
-    "in its\n90 %": lambda row: row.coverage,
-    "false\nbreak": lambda row: row.false_breaks,
-}
+    "gives a\nlabel": lambda row: row.resolved, "right\nthen": lambda row: row.resolved_accuracy,
+    "claims\noff by": lambda row: row.calibration_error, "fits\nnone": lambda row: row.unmodelled,
+    "break\nfound": lambda row: row.break_found, "within\none": lambda row: row.break_within_one,
+    "in its\n90 %": lambda row: row.coverage, "false\nbreak": lambda row: row.false_breaks,
+}  # fmt: skip
 WIDE = 8
 # The words of the headings, once, below all tables.
 ENVELOPE_LEGEND = (

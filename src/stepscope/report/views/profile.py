@@ -334,13 +334,10 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
-    "marks_failure": ("linked to failure", "bad"),
-    "unclear": ("unclear", "warn"),
-    "judged_by": ("fails by definition", ""),
-    "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("fails without it too", "quiet"),
-    "harmless": ("harmless", "quiet"),
-}
+    "marks_failure": ("linked to failure", "bad"), "unclear": ("unclear", "warn"),
+    "judged_by": ("fails by definition", ""), "not_tested": ("not tested", "quiet"),
+    "hard_tasks": ("fails without it too", "quiet"), "harmless": ("harmless", "quiet"),
+}  # fmt: skip
 _COUNTS = (
     TableColumn("code", least=30),
     TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),

@@ -40,20 +40,13 @@ from stepscope.values import Unmeasured, format_count, format_limits, format_num
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
 # A step at which nothing was found has no mark.
 MARKS: dict[SuspectKind, tuple[str, str]] = {
-    "break": ("!", "scores fall"),
-    "gate": ("!", "below the gate"),
-    "violation": ("!", "breaks a rule"),
-    "error": ("!", ""),
-    "loop": ("!", ""),
-    "other_write": ("!", "no sub-goal expects it"),
-    "missed": ("?", "not what a sub-goal expects"),
-    "repeat": ("?", "answered before"),
-    "end": ("?", "ends here"),
-    "new_write": ("!", "no passing trial makes this call"),
-    "fault": ("!", ""),
-    "judge": ("?", ""),
+    "break": ("!", "scores fall"), "gate": ("!", "below the gate"),
+    "violation": ("!", "breaks a rule"), "error": ("!", ""), "loop": ("!", ""),
+    "other_write": ("!", "no sub-goal expects it"), "missed": ("?", "not what a sub-goal expects"),
+    "repeat": ("?", "answered before"), "end": ("?", "ends here"),
+    "new_write": ("!", "no passing trial makes this call"), "fault": ("!", ""), "judge": ("?", ""),
     "localised": ("?", ""),
-}
+}  # fmt: skip
 
 
 class StepMark(NamedTuple):

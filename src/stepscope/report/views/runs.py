@@ -228,20 +228,15 @@ class RunQuery:
 
 # The columns of the table: label, field of a row, and unit of the numbers that it holds.
 COLUMNS: dict[str, tuple[str, str, str]] = {
-    "run": ("run", "name", ""),
-    "outcome": ("outcome", "outcome", ""),
-    "agent": ("agent", "agent", ""),
-    "task": ("task", "task", ""),
-    "steps": ("steps", "steps", "steps"),
-    "calls": ("calls", "calls", "steps"),
+    "run": ("run", "name", ""), "outcome": ("outcome", "outcome", ""),
+    "agent": ("agent", "agent", ""), "task": ("task", "task", ""),
+    "steps": ("steps", "steps", "steps"), "calls": ("calls", "calls", "steps"),
     "reached": ("sub-goals", "reached", "share"),
     "failed": ("failed calls", "failed_calls", "steps"),
     "repeats": ("repeats", "repeats", "steps"),
-    "violations": ("rules broken", "violations", "steps"),
-    "axes": ("axes at fault", "faults", ""),
-    "cost": ("cost", "cost_usd", "usd"),
-    "seconds": ("seconds", "seconds", "seconds"),
-}
+    "violations": ("rules broken", "violations", "steps"), "axes": ("axes at fault", "faults", ""),
+    "cost": ("cost", "cost_usd", "usd"), "seconds": ("seconds", "seconds", "seconds"),
+}  # fmt: skip
 
 
 def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRow, ...]:
