@@ -282,7 +282,8 @@ def test_the_adjudicated_answer_decides_with_the_draw_of_the_first() -> None:
     practice = structs.replace(first[0], queue="norming", round=1)
     assert settle_labels([practice, last]) == [practice, last]
     # Two of three said pass, and it is adjudicated as a failure.
-    three = [first[1], label("ann", "pass"), label("cid", "pass")]
+    uniform = structs.replace(first[1], queue="uniform")
+    three = [uniform, label("ann", "pass"), label("cid", "pass")]
     assert choose_labels(three)[0] == {("r1", None): "pass"}
     truth, left, _ = choose_labels([*three, last])
     assert (truth, left) == ({("r1", None): "fail"}, {})

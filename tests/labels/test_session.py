@@ -155,6 +155,20 @@ def test_what_others_said_is_shown_when_both_are_done_and_not_before(tmp_path: P
         assert bob.compare() == ("ann", 3, 2, [(last.run, None, "fail", "pass")])
 
 
+def test_a_shared_item_whose_run_is_erased_hides_no_comparison(tmp_path: Path) -> None:
+    with two_annotators(tmp_path, n=6, overlap=3) as (ann, bob):
+        first = answer(ann, "1")
+        for _ in range(2):
+            answer(ann, "1")
+        ann.store.purge(parse_where(f"name = 'n{first.run[1:]}'"))
+        asked = answer(bob, "1")
+        assert bob.compare() is None
+        answer(bob, "2")
+        found = bob.compare()
+        assert found is not None
+        assert (found[:3], asked.run != first.run) == (("ann", 2, 1), True)
+
+
 def test_a_rubric_that_changed_takes_no_answer_and_old_labels_stay(tmp_path: Path) -> None:
     beside = tmp_path / "tone.policy.md"
     (tmp_path / "tone.md").write_text(own_rubric(), encoding="utf-8")

@@ -335,7 +335,8 @@ class LabelSession:
         Name, items that both answered, items on which they agree, and the others as run, step, own
         and their answer. None until both are done.
         """
-        shared = set(np.flatnonzero(self._items.shared).tolist())
+        alive = np.isin(self._items.run, self.store.keys())
+        shared = set(np.flatnonzero(self._items.shared & alive).tolist())
         if not shared or not shared <= self._done:
             return None
         said: dict[str, dict[int, Label]] = {}
