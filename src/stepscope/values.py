@@ -68,7 +68,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
         worst_low: the value if every unmeasured unit had come out at the low end of the scale.
         worst_high: the value if every unmeasured unit had come out at the high end.
         unit: unit of the value: "share", "calls", "steps", "usd", "tokens", "seconds".
-        diagnostics: what weakens the number ("only 3 tasks: weak evidence"); it has a column.
+        diagnostics: what weakens the number ("weak evidence: only 3 tasks"); it has a column.
     """
 
     value: float
@@ -195,7 +195,7 @@ def format_limits(low: float | None, high: float | None, unit: str = "") -> str:
     >>> format_limits(0.32, 0.52, "share"), format_limits(-0.03, 0.27, "share")
     ('32\u201352', '-3.0 to 27')
     >>> format_limits(None, 9.0, "steps"), format_limits(3.0, None, "steps")
-    ('up to 9', 'from 3')
+    ('at most 9', 'at least 3')
     """
     ends = [
         "" if x is None else format_number(x, unit).removesuffix(" %").removesuffix(" s")
@@ -203,7 +203,7 @@ def format_limits(low: float | None, high: float | None, unit: str = "") -> str:
     ]
     if all(ends):
         return (" to " if (low or 0) < 0 else "\u2013").join(ends)
-    return f"from {ends[0]}" if ends[0] else f"up to {ends[1]}" if ends[1] else ""
+    return f"at least {ends[0]}" if ends[0] else f"at most {ends[1]}" if ends[1] else ""
 
 
 def format_interval(estimate: Estimate) -> str:

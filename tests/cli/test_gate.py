@@ -77,7 +77,7 @@ def test_a_regression_fails_without_a_store(
     Path("good.db").unlink()
     assert main(["gate", "--runs", recorded(failing)]) == 3
     shown = capsys.readouterr()
-    assert "case 20: airline/20/0 and 3 more: 4 of 4 runs bad" in shown.out
+    assert "case 20: airline/20/0 and 3 more: 4 of 4 runs are bad" in shown.out
     assert not Path("good.db").exists()
 
 

@@ -56,7 +56,7 @@ def test_a_panel_of_two_families_judges_and_the_report_shows_it(
     asked = ["--rubric", "axes.termination", "--rubric", "axes.sequencing", *chosen]
     assert main(["judge", *JUDGES, *asked]) == 0
     said = capsys.readouterr()
-    assert "12 runs, 48 judgements, 48 records; replies: 48 bought" in said.out
+    assert "12 runs, 48 judgements, 48 answers stored; replies: 48 new from judges" in said.out
     assert "12 runs, 48 calls to buy; likely $" in said.err
     assert main(["report", *chosen]) == 0
     shown = capsys.readouterr().out
@@ -73,7 +73,7 @@ def test_what_was_answered_is_not_asked_again(
     assert asked == 8
     assert main(["judge", *JUDGES, *FEW, "--rubric", "axes.termination"]) == 0
     assert len(provider.asked) == asked
-    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
+    assert "replies: 0 new from judges, 8 from the ledger" in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_prices_and_sends_nothing(
@@ -337,9 +337,9 @@ def test_batches_cost_half_and_are_kept(
 ) -> None:
     asked = ["judge", *JUDGES, *FEW, "--rubric", "axes.termination"]
     assert main([*asked, "--batch"]) == 0
-    assert "8 records; replies: 8 bought" in capsys.readouterr().out
+    assert "8 answers stored; replies: 8 new from judges" in capsys.readouterr().out
     assert main(asked) == 0
-    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
+    assert "replies: 0 new from judges, 8 from the ledger" in capsys.readouterr().out
 
 
 def test_goals_are_proposed_refused_until_confirmed_and_then_scored(
@@ -382,7 +382,7 @@ def test_judging_again_asks_about_the_same_runs_and_says_what_turned(
     # Without a judge those who answered are asked; in the very same words nothing is bought.
     assert main(["judge", "--again", *termination, "--store", "good.db"]) == 0
     assert len(provider.asked) == 8
-    assert "replies: 0 bought, 8 from the ledger" in capsys.readouterr().out
+    assert "replies: 0 new from judges, 8 from the ledger" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("named", [["--judge", B], ["--judge", A], []])

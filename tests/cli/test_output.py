@@ -103,7 +103,7 @@ def test_exported_verdicts_give_the_figures_of_their_store(
         shown.append(json.loads(capsys.readouterr().out))
     ours, theirs = shown
     # What a fault did is in the steps, and these are not there.
-    assert ours["whole"]["notes"]["lucky"] == "faults in 2 of these runs had no effect"
+    assert ours["whole"]["notes"]["lucky"] == "2 of these runs had a fault that had no effect"
     for one in (ours["whole"], *ours["profiles"]):
         assert one.pop("lucky") == []
         one["notes"].pop("lucky", "")

@@ -63,7 +63,7 @@ def test_the_demo_needs_no_key_and_its_next_commands_work(
     view = "stepscope view --store .stepscope/demo.db --where \"workflow = 'airline'\"\n"
     assert view in shown.out
     # One run of another kind is in no figure; what is proved of it is said all the same.
-    said = "\nNot in these figures, but worth a look: claude_code/test-session-id, step 6:\n  says"
+    said = "\nNot counted above, but worth a look: claude_code/test-session-id, step 6:\n  says"
     assert f"{said} 'Done!" in shown.out
     commands = re.findall(r"^  stepscope ((?:show|compare) .*)$", shown.out, re.MULTILINE)
     assert len(commands) == 4
@@ -266,16 +266,16 @@ def test_doctor_names_what_a_file_lacks_and_what_would_record_it(
     lines = capsys.readouterr().out.split("\n")
     assert len(lines) == 6
     assert "\x1b" not in "".join(lines)
-    found = {line.partition(": ")[2].partition(" in ")[0]: line for line in lines if line}
-    assert found["task"].endswith("task in 1 of 1 runs")
+    found = {line.split(": ")[2].partition(" (")[0]: line for line in lines if line}
+    assert found["task"].endswith("recorded in 1 of 1 runs: task")
     assert found["tool list"].endswith("; recorded by `tools` of the request")
     assert found["policy text"].endswith("; recorded by a system message")
     assert (
-        "arguments in none of 1 runs with calls: without them, argument validity is not checked"
+        "in none of 1 runs with calls: arguments (without them, argument validity is not checked)"
         in found["arguments"]
     )
     assert (
-        "results in none of 1 runs with calls (1 redacted): without them, result interpretation"
+        "in none of 1 runs with calls (1 redacted): results (without them, result interpretation"
         in found["results"]
     )
     assert not Path("stepscope.db").exists()

@@ -164,4 +164,4 @@ def test_a_report_over_imported_scores_names_shape_and_step(
     assert main(["report", "--store", "s.db"]) == 0
     out = capsys.readouterr().out
     assert "Shapes                share, 95 % interval" in out
-    assert "scores fall from 0.86 to 0.44 at 4: early collapse" in out
+    assert "the scores fall from 0.86 to 0.44 at step 4: early collapse" in out

@@ -257,7 +257,7 @@ def test_a_new_write_outweighs_what_localise_says_of_the_same_write() -> None:
 
 def test_reliability_is_told_in_runs_with_how_often_people_agree() -> None:
     said = describe_reliability("calls")
-    assert said.startswith("On 9 public runs with tool calls, people blamed")
+    assert said.startswith("On 9 public runs with tool calls, the step that people blamed was")
     assert "two teams of people named the same step in 36 %" in said
 
 

@@ -103,7 +103,7 @@ def test_the_failing_cases_come_worst_first_with_runs_steps_and_words() -> None:
     assert (found.outcome, found.n_failing) == ("fail", 7)
     assert [c.case for c in found.failing] == ["c14", "c17", "c18", "c19", "c15", "c16", "c13"]
     worst, mild = found.failing[0], found.failing[-1]
-    assert worst.evidence == "4 of 4 runs bad (baseline: 0 of 4 runs); outcome of c14"
+    assert worst.evidence == ("4 of 4 runs are bad (in the baseline, 0 of 4 runs); outcome of c14")
     assert (len(worst.runs), len(mild.runs)) == (4, 1)
 
 

@@ -38,8 +38,8 @@ def test_an_undecided_proof_says_how_many_runs_would_decide() -> None:
     assert (found.cause, found.runs_needed, found.p) == ("interval", 124, 1.0)
     assert [case.case for case in found.failing] == ["c0", "c1"]
     assert found.reason == (
-        "4.0 % of 50 runs are above 0, 90 % interval 1.3–11; allowed: at most 10 %; to decide, "
-        "about 124 runs in all would be needed"
+        "4.0 % of 50 runs have a value above 0, 90 % interval 1.3–11; at most 10 % is allowed; "
+        "a decision would need about 124 runs in all"
     )
     even = breaches(5)
     assert even.runs_needed is None
@@ -219,6 +219,6 @@ def test_a_quantile_gate_says_how_many_runs_are_beyond_it() -> None:
     high = decision(rows(*runs), steps={"p95": {"max_per_run": 40}})
     assert (low.outcome, high.outcome) == ("pass", "fail")
     assert (
-        low.reason
-        == "33 % of 60 runs are above 40 steps, 90 % interval 24–44; allowed: at most 50 %"
+        low.reason == "33 % of 60 runs have a value above 40 steps, 90 % interval 24–44; "
+        "at most 50 % is allowed"
     )

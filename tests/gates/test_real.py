@@ -87,7 +87,7 @@ def test_a_planted_regression_fails_and_an_update_takes_it_over(folder: Path) ->
     worse = gated(folder, [failing(run) for run in runs])
     (case, *_) = worse.gates[0].failing
     assert (worse.gates[0].outcome, exit_code(worse)) == ("fail", 3)
-    assert case.evidence.startswith("4 of 4 runs bad (baseline: 0 of 4 runs); reward")
+    assert case.evidence.startswith("4 of 4 runs are bad (in the baseline, 0 of 4 runs); reward")
     after = gated(folder, [failing(run) for run in runs], update=True).gates[0]
     assert after.outcome != "fail"
 

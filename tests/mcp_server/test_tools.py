@@ -198,7 +198,10 @@ def test_failure_modes_have_examples_and_what_chance_gives(ask: Ask) -> None:
     first = find_rows(blocks, "modes")[0]
     assert first["what happened"].startswith("book_reservation fails: payment amount")
     assert (first["failed"], first["worth at most"]) == ("4 of 5", "20 % 4.3\u201358")
-    assert "5 under none (42 %, 95 % interval 8.5\u201385" in find_texts(blocks, "all")[0]
+    assert (
+        "5 under no mode (42 % of the failed runs, 95 % interval 8.5\u201385"
+        in find_texts(blocks, "all")[0]
+    )
 
 
 def test_modes_of_runs_that_nobody_scored_are_unmeasured_with_the_reason(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_an_axis_nobody_scored_is_named_and_given_no_row() -> None:
     # How often its checks were right where the truth is known, of the scored axis alone.
     assert [line.split(":")[0] for line in block[7:]] == ["  tool selection"]
     assert block[6] == f"  {KNOWN_FAULTS}"
-    assert "a false fault in" in block[7]
-    assert "planted faults found" in block[7]
+    assert "a false alarm in" in block[7]
+    assert "inserted faults found" in block[7]
 
 
 def test_a_row_names_up_to_three_runs_the_worst_first_and_counts_the_others() -> None:

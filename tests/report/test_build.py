@@ -114,7 +114,7 @@ def test_recovery_is_per_error_not_per_run() -> None:
     assert (recovered.value, recovered.n, recovered.unit_of_n) == (0.5, 6, "errors")
     assert (
         report.whole.notes["errors.recovered"]
-        == "errors in 3 runs, none of them injected on purpose"
+        == "3 runs had errors; no error was injected on purpose"
     )
 
 
@@ -317,7 +317,7 @@ def test_the_airline_figures_are_those_of_the_recorded_runs(airline: Store) -> N
     recovered = estimate(report["errors.recovered"])
     assert (recovered.n, report.whole.notes["errors.recovered"]) == (
         73,
-        "errors in 36 runs, none of them injected on purpose",
+        "36 runs had errors; no error was injected on purpose",
     )
     trials = report.whole.trials
     assert trials is not None

@@ -61,7 +61,7 @@ def test_equal_groups_show_nothing_and_say_what_could_have_been_seen() -> None:
     same = [float(at % 2) for at in range(30)]
     found = compare_groups(rows(two(same, same)), "x", "y")
     assert found["outcome.pass"].p == 1.0
-    assert "survive Holm's correction at 0.05 over 2 figures: none." in text.render(
+    assert "significant at 0.05 after Holm's correction over 2 figures: none." in text.render(
         make_comparison_document(found)
     )
 
@@ -89,7 +89,7 @@ def test_without_shared_cases_nothing_is_paired_and_it_is_said() -> None:
     found = compare_groups(rows(two([0.0] * 20, [1.0] * 20, shared=False)), "x", "y")
     assert not found["outcome.pass"].paired
     assert found["outcome.pass"].survives
-    assert "No case is shared" in text.render(make_comparison_document(found))
+    assert "No task is shared" in text.render(make_comparison_document(found))
 
 
 def test_what_either_group_lacks_is_counted() -> None:

@@ -208,7 +208,9 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE, weights={("", "*"): (3.0,) * 10})
     first, *gates, last = add_curve_suspects(made, [OTHER])
     assert (first.kind, name_steps(first)) == ("break", "4")
-    assert first.evidence == "scores fall from 0.86 to 0.44 at 4: early collapse 99.9 %"
+    assert first.evidence == (
+        "the scores fall from 0.86 to 0.44 at step 4: early collapse, probability 99.9 %"
+    )
     assert [name_steps(gate) for gate in gates] == ["6", "8", "9"]  # the others may be noise
     assert last == OTHER
 
@@ -216,8 +218,8 @@ def test_where_scores_fall_is_the_first_suspect() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ([0.95 - 0.06 * i for i in range(10)], "scores fall steadily: steady degradation"),
-        ([0.2 + 0.01 * (i % 3) for i in range(10)], "scores are low throughout: mean 0.21"),
+        ([0.95 - 0.06 * i for i in range(10)], "the scores fall steadily: steady degradation"),
+        ([0.2 + 0.01 * (i % 3) for i in range(10)], "the scores are low throughout: mean 0.21"),
     ],
 )
 def test_where_no_step_stands_out_the_whole_run_is_suspect(values: list[float], says: str) -> None:

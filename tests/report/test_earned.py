@@ -130,7 +130,7 @@ def test_a_refused_fault_is_in_the_profile_and_no_wrong_reason() -> None:
     with made_store() as store:
         found = build_report(store).whole
     assert [(line.name, line.sure) for line in found.lucky] == [("b", True), ("c", False)]
-    assert found.notes["lucky"] == "faults in 1 of these runs had no effect"
+    assert found.notes["lucky"] == "1 of these runs had a fault that had no effect"
     assert [line.name for line in found.faulty[ARGUMENT]] == ["a", "b", "c"]
 
 
@@ -153,6 +153,8 @@ def test_text_and_markdown_say_may_of_what_nobody_can_tell() -> None:
 
     doubt = RunLine(id="cc", name="c", sure=False)
     assert "26 1 may be right for the wrong reason: c runs that fail" in shown(doubt)
-    both = shown(doubt, RunLine(id="bb", name="b"), note="faults in 1 of these runs had no effect")
+    both = shown(
+        doubt, RunLine(id="bb", name="b"), note="1 of these runs had a fault that had no effect"
+    )
     assert "26 1 right for the wrong reason? b; may be right for the wrong reason: c;" in both
-    assert "faults in 1 of these runs had no effect" in both
+    assert "1 of these runs had a fault that had no effect" in both

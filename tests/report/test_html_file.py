@@ -168,7 +168,7 @@ def test_a_pass_that_words_its_calls_otherwise_is_not_called_unearned(bundled: s
     assert "airline/5/1" in bundled
     # Nor are airline/20/1 and 20/3, whose one bad call was refused.
     assert "right for the wrong reason" not in bundled
-    assert "Faults in 2 of these runs had no effect." in bundled
+    assert "2 of these runs had a fault that had no effect." in bundled
 
 
 def test_a_page_says_what_a_chance_is_and_leads_to_the_worst_run_of_a_row(bundled: str) -> None:

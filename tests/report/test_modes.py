@@ -47,36 +47,38 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     shown = text.render(make_report_document(made({2: (BOOK,)})), 100)
     part = shown[shown.index("Failure modes") :].splitlines()
     assert re.search(
-        r"[0-9a-f]{6} \(linked to failure\) +6 of 6 +3.0 +6 +w/002 at 3, w/006 at 3", part[1]
+        r"[0-9a-f]{6} \(linked to failure\) +6 of 6 +3.0 +6 +w/002 at step 3,", part[1]
     )
     said = " ".join(" ".join(part).split())
     assert (
-        f"{BOOK}; p 0.016 after Holm; fixing it could raise the pass rate by up to 25 points "
-        "(95 % interval of this bound: " in said
+        f"{BOOK}; p 0.016 after Holm; without it, the pass rate could rise by at most 25 points "
+        "(95 % interval of this maximum: " in said
     )
     assert (
-        "1 of 1 mode could be tested against other trials of the same tasks (expected: "
-        "failures if the mode made no difference). Linked to failure" in said
+        "1 of 1 mode could be tested by comparison with other trials of the same tasks (expected: "
+        "the number of failures if the mode made no difference). Linked to failure" in said
     )
     assert (
-        "Holm's correction: 1. Before this correction 1 had a p of at most 0.05; by chance 0.0 "
-        "would."
+        "Holm's correction: 1 mode. Before this correction, 1 had a p-value of at most 0.05; by "
+        "chance, about 0.0 would."
     ) in said
     assert (
-        "Each of 12 failed runs is counted once: 6 under a mode that is probably linked "
+        "Each failed run is counted once (12 in all): 6 under a mode that is probably linked "
         "to failure" in said
     )
-    assert "6 under none (50 %, 95 % interval " in said
+    assert "6 under no mode (50 % of the failed runs, 95 % interval " in said
     code = signature_code(BOOK)
     assert f"stepscope report --where \"mode = '{code}'\"" in said
 
 
 def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     shown = text.render([lay_out_modes(made({2: (MISSING,)}).modes)], 100)
-    assert re.search(r"\(fails by definition\) +6 of 6 +- ", shown)
+    assert re.search(r"\(is itself the failure\) +6 of 6 +- ", shown)
     said = " ".join(shown.split())
-    assert "None of 1 mode could be tested" in said
-    counted = "Each of 12 failed runs is counted once: 6 under a mode that is itself the reason"
+    assert "No mode could be tested: a test needs" in said
+    counted = (
+        "Each failed run is counted once (12 in all): 6 under a mode that is itself the failure"
+    )
     assert counted in said
 
 

@@ -14,7 +14,7 @@ def test_one_agent_against_itself_shows_no_difference(shared: Path) -> None:
     runs = pseudo_agents.read(shared / "taubench" / "airline" / "runs.json")
     text, quiet = pseudo_agents.trials(runs)
     assert quiet
-    assert re.search(r"survive Holm's correction at 0\.05 over \d+ figures: none\.", text)
+    assert re.search(r"significant at 0\.05 after Holm's correction over \d+ figures: none\.", text)
 
 
 @pytest.mark.shared_data

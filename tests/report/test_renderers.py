@@ -48,10 +48,10 @@ sub-goals reached         39 %  26–53            47 of 120 runs  80 runs not a
 steps, median               24  22–28                  200 runs  0
   Not measured: runs that break the policy (no policy is declared); tokens, cost (not in the trace).
 
-Was it earned?    all sub-goals reached  some missed
-  runs that pass                     26            1
+Was a pass earned?   all sub-goals reached  some missed
+  runs that pass                        26            1
     right for the wrong reason? airline/9/2
-  runs that fail                     11           82
+  runs that fail                        11           82
     9 of the 11 wrote more
 
 Look first       steps  suspect  evidence
@@ -200,12 +200,14 @@ def test_the_published_schema_is_current() -> None:
 def test_comparison_names_what_survives_and_what_could_be_seen() -> None:
     shown = text.render(make_comparison_document(comparison()))
     assert "-2.0 points  -8.0 to 4.0" in shown
-    assert "survive Holm's correction at 0.05 over 2 figures: redundant calls per run." in shown
+    assert ("at 0.05 after Holm's correction over 2 figures: redundant calls per run.") in " ".join(
+        shown.split()
+    )
     assert (
-        "To detect a difference of 5 points in 'outcome: pass' you need about 730 cases; with "
-        "these cases, only a difference of 12 points or more would be detected."
+        "To detect a difference of 5 points in 'outcome: pass' you need about 730 tasks; with "
+        "these tasks, only a difference of 12 points or more would be detected."
     ) in " ".join(shown.split())
-    assert "Outside every pair: 2 cases of the first group only, 0 of the second." in shown
+    assert "Outside every pair: 2 tasks of the first group only, 0 of the second." in shown
 
 
 def test_comparison_in_markdown_mentions_nobody() -> None:
@@ -262,7 +264,7 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
     said = (
         "Rank flip: a is ahead of b by outcome (+20 points, 10–30) and behind by redundant calls "
         "per run (+490 points, 400–580), fault in termination, by judges (undefined: all 50 cases "
-        "differ by 1: no spread); largest p 0.012 after Holm over 3 path figures"
+        "differ by 1: no spread); largest p 0.012 after Holm over 3 figures about the path"
     )
     two = msgspec.structs.replace(report(), profiles=(profile("a"), profile("b")))
     whole = make_report_document(msgspec.structs.replace(two, rank_flips=found))
@@ -275,8 +277,8 @@ def test_rank_flips_are_said_by_pair_and_with_intervals_on_every_medium() -> Non
 
 def test_no_flip_shown_is_not_the_same_order() -> None:
     said = (
-        "Rank flips: none proved among 1 path figure; whether path and outcome rank these groups "
-        "in the same order is not known."
+        "Rank flips: none is proved among 1 figure about the path; it is not known whether path "
+        "and outcome put these groups in the same order."
     )
     two = msgspec.structs.replace(
         report(), profiles=(profile("a"), profile("b")), rank_flips=comparison().rank_flips
@@ -297,7 +299,7 @@ def test_a_text_tells_the_flips_of_some_pairs_and_how_many_more_there_are() -> N
     shown = text.render(make_report_document(two))
     assert shown.count("Rank flip: ") == 5
     assert "Rank flips of 2 more pairs: stepscope report --json" in shown
-    assert "Holm over 1 path figure and 28 pairs of groups" in " ".join(shown.split())
+    assert "Holm over 1 figure about the path and 28 pairs of groups" in " ".join(shown.split())
 
 
 def test_what_cannot_be_measured_is_one_line_with_its_reasons() -> None:
@@ -383,12 +385,12 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
     counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
     shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
     assert (
-        "Recorded: task, policy text in all runs; tool list in none of 52 runs with calls: without "
-        "it, unknown tools and wrong argument schemas are not detected; results in 40 of 52 runs "
-        "with calls (2 cut): without them, result interpretation and origins of arguments "
-        "are not checked"
+        "Recorded in all runs: task, policy text; in none of 52 runs with calls: tool list "
+        "(without it, unknown tools and wrong argument schemas are not detected); in 40 of 52 runs "
+        "with calls (2 cut): results (without them, result interpretation and origins of arguments "
+        "are not checked)"
     ) in " ".join(text.render(shown).split())
-    assert "Recorded: " not in text.render(make_report_document(report()))
+    assert "Recorded in" not in text.render(make_report_document(report()))
 
 
 def look(id: str, evidence: str, share: float = 0.4, **fields: Any) -> LookFirst:
@@ -431,7 +433,7 @@ def test_runs_with_one_fault_are_one_line_that_names_them_with_their_chances() -
     whole = msgspec.structs.replace(report(), look_first=found)
     shown = text.render(make_report_document(whole), 200)
     assert shown.count("pay fails: no card") == 1
-    assert "the same in shop/b at 3 (10 %), shop/</script> at 3 (15 %)" in shown
+    assert "the same fault in shop/b at step 3 (10 %), shop/</script> at step 3 (15 %)" in shown
     assert "and 2 more" in shown
     assert shown.count("book fails: full") == 1
     assert "</script>" not in markdown.render(make_report_document(whole))

@@ -73,9 +73,10 @@ def test_a_curve_is_bars_with_the_break_below_and_what_it_rests_on() -> None:
         "                ██████████████████████████████",
         "         break              ███▁▁▁",
         "         steps  0           4                9",
-        "Shape     early collapse 99 %; next: recovery 1.2 % · mean 0.60, 0.57–0.64 · drop "
+        "Shape     early collapse 99 %; second: recovery 1.2 % · mean 0.60, 0.57–0.64 · drop "
         "0.42, 0.35–0.49",
-        "          breaks at 4 (90 % interval: 4-5); probability of any break 98 %",
+        "          breaks at step 4 (90 % interval: step 4-5); probability that there is a break: "
+        "98 %",
         "          gate failed at 4 (0.41, below 0.60), whatever the weighted mean 0.57 says",
         "          watch 7: latency or cost spikes and the score holds",
         "          imported step scores; noise 0.060, upper limit, measured from repeated scorings",
@@ -121,7 +122,7 @@ def test_a_run_of_which_only_scores_are_known_is_its_curve() -> None:
     made = drawn(scores(*FALLS), TASK, noise=NOISE)
     shown = render_run(TASK, None, [], curve=made)
     assert "Curve " in shown
-    assert "Suspects        4  scores fall from 0.86 to 0.44 at 4" in shown
+    assert "Suspects        4  the scores fall from 0.86 to 0.44 at step 4" in shown
     assert "no text" not in shown
 
 

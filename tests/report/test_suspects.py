@@ -118,14 +118,14 @@ def test_two_errors_with_one_exit_code_are_not_the_same_nor_mended_by_another_pr
 def test_a_missed_sub_goal_points_at_the_nearest_attempt_and_says_what_differs() -> None:
     run = trajectory(ask(), call(1, "book", to="SEA", seats=3), result(2, "ok"), done(3))
     assert found(run, case(WRITES)) == [
-        ("1", "missed", "book not as expected: seats is 3, expected 2"),
+        ("1", "missed", "book is not as expected: seats is 3, but 2 is expected"),
     ]
 
 
 def test_a_sub_goal_tried_as_asked_but_refused_says_so() -> None:
     refused = [call(1, "book", to="SEA", seats=2), result(2, "Error: full", error=True)]
     kinds = found(trajectory(ask(), *refused, done(3)), case(WRITES))
-    assert ("1", "missed", "book as expected, but: refused: full") in kinds
+    assert ("1", "missed", "book is as expected, but: refused: full") in kinds
 
 
 def test_a_missed_sub_goal_without_an_attempt_is_why_the_run_failed_and_no_suspect() -> None:
@@ -171,7 +171,7 @@ def test_a_write_that_the_user_asked_for_is_a_difference_from_the_reference(
         call(3, "cancel_order", id="R-99"),
         result(4, "ok"),
     )
-    one = "requested by the user at 0, not in the reference: cancel_order(R-17)"
+    one = "the user requested this at step 0, but it is not in the reference: cancel_order(R-17)"
     one += "; not judged: whether the policy allows it"
     both = "unexpected write: cancel_order(R-17), cancel_order(R-99)"
     other = ("3", "other_write", "unexpected write: cancel_order(R-99)")
@@ -319,7 +319,7 @@ def test_a_broken_rule_comes_first() -> None:
         "1",
         "violation",
         "breaks the rule 'no booking': book is forbidden; "
-        "book not as expected: seats is 3, expected 2",
+        "book is not as expected: seats is 3, but 2 is expected",
     )
 
 
@@ -408,9 +408,9 @@ def test_show_reads_like_the_products_example() -> None:
         in shown
     )
     assert (
-        "Verdicts (rules)  sub-goals reached: none · errors at 7 9 · writes not in the "
-        "reference at 10" in shown
-    )
+        "Verdicts (rules) sub-goals reached: none · errors at steps 7, 9 · writes not in the "
+        "reference solution at step 10"
+    ) in " ".join(shown.split())
 
 
 def test_a_changed_call_shows_only_what_changed() -> None:
@@ -449,7 +449,7 @@ def test_a_failed_run_has_the_order_of_the_ranking_and_no_other() -> None:
     assert [s.share for s in shown.suspects] == pytest.approx([0.24, 0.2, 0.16, 0.12, 0.048, 0.032])
     assert shown.nobody == pytest.approx(0.2)
     assert shown.reliability.startswith(
-        "On 9 public runs with tool calls, people blamed the step listed first"
+        "On 9 public runs with tool calls, the step that people blamed was listed first"
     )
 
 
@@ -482,4 +482,4 @@ def test_a_step_where_nothing_was_found_has_no_mark() -> None:
     shown = render_run(run, None, localised(run, (1, 0.6, "place"), (2, 0.4, "end")))
     assert [line for line in shown.splitlines() if line.startswith(("?", "!"))] == []
     assert "      1   48 %  place here" in shown
-    assert "      -   20 %  the cause is not a step of the agent, or it was not found" in shown
+    assert "      -   20 %  the cause is not a step of the agent, or it was not seen" in shown

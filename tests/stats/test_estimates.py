@@ -208,7 +208,7 @@ def test_a_judge_that_refuses_failures_shows_in_the_bounds() -> None:
 @pytest.mark.parametrize(("tasks", "weak"), [(4, True), (5, False)])
 def test_fewer_than_five_tasks_are_marked_weak(tasks: int, *, weak: bool) -> None:
     found = measured(stats.proportion([1, 0] * tasks, np.repeat(np.arange(tasks), 2)))
-    assert found.diagnostics == ((f"only {tasks} tasks: weak evidence",) if weak else ())
+    assert found.diagnostics == ((f"weak evidence: only {tasks} tasks",) if weak else ())
 
 
 @pytest.mark.parametrize(

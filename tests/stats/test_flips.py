@@ -129,7 +129,7 @@ def test_a_figure_is_judged_on_the_cases_that_both_have() -> None:
     # Every case differs by 5: no interval, and the flip stands.
     assert isinstance(flip.path, Estimate)
     assert (flip.path.value, flip.path.no_interval) == (
-        *(5.0, "no interval: the difference is the same in all 9 cases"),
+        *(5.0, "no interval: the difference is the same in all 9 tasks"),
     )
     uneven = FigureRuns(values=np.arange(9.0), cases=np.arange(9), unmeasured={"error": 2})
     (flip,) = flips(fleets, {"calls": [left, runs(uneven.values + 1, lost=3)]}, "calls")

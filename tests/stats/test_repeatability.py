@@ -126,8 +126,8 @@ def test_the_upper_limit_decides_whether_a_judge_is_steady(found: Estimate, outc
 def test_undecided_names_the_design_that_would_decide() -> None:
     # chi2(.025, 22) / 22 = .4992, so .04 / .7066 = .0566; with 16: .04 / .657 = .0609.
     decision = tolerable(interval(0.04, 0.02, 0.2), limit=0.06)
-    assert "9 steps scored 3 times each" in decision.reason
-    assert "times each" not in tolerable(interval(0.07, 0.05, 0.2), limit=0.06).reason
+    assert "9 steps, each scored 3 times, would decide" in decision.reason
+    assert "each scored" not in tolerable(interval(0.07, 0.05, 0.2), limit=0.06).reason
     near = tolerable(interval(0.0595, 0.05, 0.2), limit=0.06)
     assert "even 100 steps" in near.reason
 

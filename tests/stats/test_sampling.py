@@ -130,7 +130,7 @@ def test_labels_of_one_task_count_as_one_task_alone() -> None:
     spread = rate([1.0, 0.0, 1.0, 0.0], [1, 0, 3, 2], clusters=np.arange(40) // 2)
     assert isinstance(spread, Estimate)
     assert spread.n_tasks == 2
-    assert spread.diagnostics == ("only 2 tasks: weak evidence",)
+    assert spread.diagnostics == ("weak evidence: only 2 tasks",)
 
 
 def test_a_task_with_half_of_the_labels_tells_less_than_a_task_of_many() -> None:

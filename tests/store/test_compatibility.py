@@ -113,7 +113,7 @@ def test_answers_to_an_older_version_of_a_rubric_stay_beside_those_to_the_new_on
 
     older = answers()
     assert set(older) == {"1"}
-    for bought in (r"[1-9]\d* bought, 0", r"0 bought, [1-9]\d*"):
+    for bought in (r"[1-9]\d* new from judges, 0", r"0 new from judges, [1-9]\d*"):
         assert main(["judge", *judges, *runs, "--again"]) == 0
         assert re.search(f"replies: {bought} from the ledger", capsys.readouterr().out)
     assert answers() == {**older, "2": 12}

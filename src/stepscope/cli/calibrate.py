@@ -43,7 +43,12 @@ def agree(
         ),
     ] = 0.5,
     modes: Annotated[
-        bool, Option("--modes", help="Compare steps judged alone with the same steps in their run.")
+        bool,
+        Option(
+            "--modes",
+            help="Compare verdicts on steps judged alone with verdicts on the same steps in the "
+            "whole run.",
+        ),
     ] = False,
     queue: Queue = None,
     csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,
@@ -52,9 +57,9 @@ def agree(
 ) -> int:  # fmt: skip
     """Compare raters: judges, the rules, people.
 
-    For each rubric: raw agreement, kappa, AC1 and alpha for every pair of raters, with intervals
-    over runs, whether the rubric may be automated, and the most disputed steps. The exit code is 4
-    if nothing could be decided.
+    The command prints for each rubric: raw agreement, kappa, AC1 and alpha for every pair of
+    raters, with intervals over runs; whether the rubric may be applied automatically; and the most
+    disputed steps. The exit code is 4 if nothing could be decided.
 
     Example: stepscope agree --rubric axes --queue 10
     """
@@ -94,15 +99,19 @@ def agree(
 def sigma(
     scores: Annotated[
         str | None,
-        Argument(metavar="[FILE]", help="Scores with a column repeat. Default: the store's."),
+        Argument(
+            metavar="[FILE]",
+            help="A file of scores with a column named repeat. Default: the scores in the store.",
+        ),
     ] = None,
     *, quantum: options.Quantum = None, store: options.StorePath = None,
     offline: options.Offline = False, as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Measure how noisy each judge is, from steps scored more than once.
+    """Measure how noisy judges are, from steps scored repeatedly.
 
-    About 15 steps, each scored three times, spread over the range of scores, are a good design. The
-    result is kept in the store; report, show and shape use its upper limit for the labels of runs.
+    A good choice is about 15 steps whose scores cover the whole range, each step scored three
+    times. The result is kept in the store; report, show and shape use its upper limit for the
+    labels of runs.
 
     Example: stepscope calibrate sigma repeated.csv
     """
@@ -128,10 +137,11 @@ def judge_(
 ) -> int:  # fmt: skip
     """Compare judges with the people who labelled the same runs.
 
-    For each judge and rubric: a table of its labels against people's, accuracy, kappa, AC1, bias,
-    recall of each label, correlation and concordance, with intervals over tasks; how often it is
-    right at each confidence; and whether the judge can be accepted, or how many more labels would
-    decide that. The exit code is 4 if no judge is accepted or rejected.
+    The command prints for each judge and rubric: a table that compares the judge's labels with
+    people's labels; accuracy, kappa, AC1, bias, recall of each label, correlation and concordance,
+    with intervals over tasks; how often the judge is right at each confidence; and whether the
+    judge can be accepted, or how many more labels are needed to decide this. The exit code is 4 if
+    every judge is undecided.
 
     Example: stepscope calibrate judge --rubric axes
     """
@@ -151,7 +161,8 @@ def labels_(
         str | None,
         Argument(
             metavar="[FILE]",
-            help="File of labels, read without an import. Default: labels of the store.",
+            help="A file of labels, which is read but not imported. Default: the labels in the "
+            "store.",
         ),
     ] = None,
     *,
@@ -165,9 +176,10 @@ def labels_(
 ) -> int:
     """Say what people's labels can decide, and what they cannot.
 
-    For each rubric: how precise a rate from these labels is, and which labels may not be used for a
-    rate; how many more labels a judge needs to be accepted; whether people agree with each other.
-    The exit code is 4 if there is no label. Columns of FILE are named as in `import --verdicts`.
+    The command prints for each rubric: how precise a rate computed from these labels is; which
+    labels may not be used for a rate; how many more labels are needed before a judge can be
+    accepted; and whether people agree with each other. The exit code is 4 if there is no label. The
+    columns of FILE are named as in `import --verdicts`.
 
     Example: stepscope calibrate labels people.csv --rubric axes.termination
     """
@@ -204,14 +216,15 @@ def localise(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Fit the ranking of suspects to the steps that people named in your failed runs.
+    """Fit the ranking of suspects to steps that people named.
 
-    Labels are steps marked by people in the trace, and verdicts of people under the rubric
-    attribution (import --verdicts FILE --rubric attribution --human; columns run, step, label).
-    With 30 such runs or more the ranking is fitted, and compared with the default one on runs of
-    tasks not used in the fit. It is saved in STORE.localise.json, and used for every list, only if
-    it is better by more than one standard error and puts at least as many named steps first.
-    Otherwise the exit code is 4.
+    Two things count as labels: steps of failed runs that people marked in the trace, and people's
+    verdicts under the rubric named attribution (import --verdicts FILE --rubric attribution
+    --human; columns run, step, label). With 30 or more such runs, the ranking is fitted. It is then
+    compared with the default ranking, on runs of tasks that were not used in the fit. The fitted
+    ranking is saved in STORE.localise.json and used for every list only if it is better by more
+    than one standard error and puts at least as many named steps in first place. Otherwise the exit
+    code is 4.
 
     Example: stepscope calibrate localise
     """
@@ -224,7 +237,9 @@ def localise(
 def gap(
     corpus: Annotated[
         Path | None,
-        Argument(metavar="[CORPUS]", help="Frozen cases. Default: those of the settings."),
+        Argument(
+            metavar="[CORPUS]", help="Frozen cases. Default: the cases that the settings name."
+        ),
     ] = None,
     *, by: options.By = "agent_version",
     measure: Annotated[
@@ -234,12 +249,12 @@ def gap(
     store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Compare scores on held-out tasks with those on the others.
+    """Compare scores on held-out tasks with scores on the others.
 
-    For each version: the gap with its interval, and whether it shows inflated scores; the chance
-    that these tasks detect a gap of .10; the trend on the same tasks; whether the benchmark is to
-    be retired. The cases are frozen with stepscope case split. The exit code is 3 for inflation, 4
-    if nothing could be decided.
+    The command prints for each version: the gap with its interval; whether the gap shows inflated
+    scores; the chance that these tasks detect a gap of .10; the trend on the same tasks; and
+    whether you should stop using the benchmark. First freeze the cases with stepscope case split
+    --freeze. The exit code is 3 if scores are inflated, and 4 if nothing could be decided.
 
     Example: stepscope calibrate gap cases --by agent_version
     """
@@ -280,11 +295,11 @@ def drift(
     *, seed: options.Seed = None, store: options.StorePath = None,
     offline: options.Offline = False, as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Check whether judges still give the same answers on a fixed set of runs.
+    """Check whether judges still give the same answers as before.
 
-    stepscope judge --drift N asks about N fixed runs again; this compares the latest answers with
-    all earlier answers. The gates of a judge that has shifted are undecided. The exit code is 3 if
-    a judge has shifted, 4 if none was asked again.
+    stepscope judge --drift N asks about N fixed runs again; this command compares the latest
+    answers with all earlier answers. If the answers of a judge have shifted, its gates are
+    undecided. The exit code is 3 if a judge has shifted, and 4 if no judge was asked again.
 
     Example: stepscope calibrate drift
     """
@@ -451,5 +466,5 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
         for note in filter(None, notes):
             yield from textwrap.wrap(note, width, initial_indent="  ", subsequent_indent="    ")
     yield ""
-    yield "Labels of runs are computed with the upper limit. Duplicates show how well a judge"
-    yield "agrees with itself, not whether it is right."
+    yield "Labels of runs are computed with the upper limit of sigma. Repeated scores show how well"
+    yield "a judge agrees with itself, not whether it is right."

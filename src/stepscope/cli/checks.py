@@ -113,7 +113,8 @@ class FileInput(InputCount, frozen=True, kw_only=True):
     advice: str  # "" where nothing is lacking
 
     def __str__(self) -> str:
-        return f"{self.file}: {describe_input(self)}" + (f"; {self.advice}" if self.lost else "")
+        said = f"{self.file}: recorded {describe_input(self)}"
+        return said + (f"; {self.advice}" if self.lost else "")
 
 
 def check_files(paths: Sequence[str]) -> Iterator[FileInput]:

@@ -24,7 +24,7 @@ Workflows = Annotated[
 ]
 Runs = Annotated[
     list[str] | None,
-    Option(metavar="PATHS", help="Gate these traces, without a store; repeatable."),
+    Option(metavar="PATHS", help="Check the gates on these traces, without a store; repeatable."),
 ]
 BaselineFile = Annotated[
     str | None,
@@ -40,52 +40,44 @@ Cases = Annotated[
     list[str] | None,
     Option(metavar="CASE", help="This case must have been run; repeatable. Default: all."),
 ]
-Tier = Annotated[
-    str | None,
-    Option(
-        metavar="SOURCES",
-        help="Run only gates whose verdicts come from these, such as rules,step_labels. "
-        "Default: as the settings say.",
-    ),
-]
-Failing = Annotated[
-    Literal["soft", "hard"], Option(help="The lowest severity that fails the command.")
-]
-Undecided = Annotated[
-    Literal["pass", "fail"] | None,
-    Option(help="How to count gates that are undecided for lack of runs. Default: exit code 4."),
-]
-MaxMinutes = Annotated[
-    float | None,
-    Option(min=0, help="Stop after this time; gates that are not decided by then give code 4."),
-]
-Commit = Annotated[
-    str | None, Option(metavar="SHA", help="The commit of the runs; shows if it was gated before.")
-]
+Tier = Annotated[str | None, Option(
+    metavar="SOURCES",
+    help="Check only gates whose verdicts come from these sources, such as rules,step_labels. "
+    "Default: from the settings.",
+)]  # fmt: skip
+Failing = Annotated[Literal["soft", "hard"], Option(
+    help="The command fails if a gate of at least this severity fails.",
+)]  # fmt: skip
+Undecided = Annotated[Literal["pass", "fail"] | None, Option(
+    help="How to count gates that are undecided because runs are too few. Default: exit code 4.",
+)]  # fmt: skip
+MaxMinutes = Annotated[float | None, Option(
+    min=0, help="Stop after this time; gates that are not decided by then give exit code 4.",
+)]  # fmt: skip
+Commit = Annotated[str | None, Option(
+    metavar="SHA",
+    help="The commit that these runs test. gate adds the runs of earlier checks of this commit.",
+)]  # fmt: skip
 Attempt = Annotated[
-    int, Option(min=1, help="How often this commit was gated, including this time.")
+    int, Option(min=1, help="How many times this commit was checked, this time included.")
 ]
-Selftest = Annotated[
-    bool,
-    Option(
-        "--selftest",
-        help="Estimate these gates' error rates on runs drawn from baselines; not with --runs, "
-        "--store, --where, --commit, --attempt, --fail-on, --undecided, --write, JUnit.",
-    ),
-]
-Drop = Annotated[
-    float | None, Option(metavar="SHARE", help="With --selftest: the planted drop. Default: 0.1.")
-]
+Selftest = Annotated[bool, Option(
+    "--selftest",
+    help="Estimate how often these gates are wrong, on runs drawn at random from baselines. Do "
+    "not combine it with --runs, --store, --where, --commit, --attempt, --fail-on, "
+    "--undecided, --write or JUnit.",
+)]  # fmt: skip
+Drop = Annotated[float | None, Option(
+    metavar="SHARE", help="With --selftest: the drop to simulate. Default: 0.1.",
+)]  # fmt: skip
 Config = Annotated[
     Path | None, Option(metavar="PATH", help="stepscope.toml, or its folder. Default: this folder.")
 ]
-Write = Annotated[
-    Path | None,
-    Option(
-        metavar="DIR",
-        help="Also write gate.json, gate.xml and comments/ (one for each workflow) to this folder.",
-    ),
-]
+Write = Annotated[Path | None, Option(
+    metavar="DIR",
+    help="Also write gate.json, gate.xml and comments/ (one file for each workflow) to this "
+    "folder.",
+)]  # fmt: skip
 
 
 def gate(
@@ -100,8 +92,8 @@ def gate(
 ) -> int:  # fmt: skip
     """Check recorded runs against the gates of stepscope.toml.
 
-    Exit code 0: passed; 3: a gate failed; 4: undecided, or it could not be measured. Also writes
-    the job summary to the file that $GITHUB_STEP_SUMMARY names.
+    Exit code 0: all gates passed; 3: a gate failed; 4: a gate is undecided or could not be
+    measured. The command also writes the job summary to the file that $GITHUB_STEP_SUMMARY names.
 
     Example: stepscope gate --runs traces/ --baseline baselines/refunds.json --workflow refunds
     """
@@ -197,8 +189,8 @@ def update(
 ) -> None:
     """Make the chosen runs the baseline of their workflow.
 
-    Prints what changes, asks, and writes each file whole or not at all. Runs whose records are of
-    mixed versions are refused.
+    The command prints what changes, asks, and writes each file whole or not at all. It refuses runs
+    if their values come from different versions of one measure.
 
     Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
     """
@@ -235,15 +227,15 @@ def update(
 
 
 CorpusPath = Annotated[Path, typer.Argument(metavar="CORPUS", help="A file or folder of cases.")]
-OfWorkflow = Annotated[str, Option(metavar="NAME", help="The workflow of cases that name none.")]
+OfWorkflow = Annotated[str, Option(metavar="NAME", help="The workflow for cases that name none.")]
 
 
 def check(corpus: CorpusPath, *, workflow: OfWorkflow = "", as_json: options.Json = False) -> None:
     """Check a file or folder of cases.
 
-    Refuses cases that make no sense and, in a frozen corpus, held-out cases that were edited. Warns
-    if there are too few cases to see a difference, and if a request is both in the held-out part
-    and in the rest.
+    The command refuses cases that make no sense. If the split is frozen, it also refuses held-out
+    (test) cases that were edited. It warns if there are too few cases to see a difference, and if
+    the same request is in the held-out part and also in the rest.
 
     Example: stepscope case check cases
     """
@@ -260,20 +252,28 @@ def split(
         float, Option("--held-out", metavar="SHARE", help="Share of the cases to hold out.")
     ] = 0.2,
     by: Annotated[
-        str, Option(metavar="FIELD,...", help="Strata: difficulty, workflow, or keys of tags.")
+        str,
+        Option(
+            metavar="FIELD,...", help="Strata of the draw: difficulty, workflow, or keys of tags."
+        ),
     ] = "",
     workflow: OfWorkflow = "",
     seed: Annotated[int, Option(min=0, help="Seed of the draw.")] = 0,
     freeze: Annotated[
-        bool, Option("--freeze", help="Write the split beside the cases; without it, show it.")
+        bool,
+        Option(
+            "--freeze",
+            help="Write the split to a file beside the cases. Without --freeze, it is only shown.",
+        ),
     ] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Hold out a part of the cases, as a test set that nothing is tuned on.
+    """Set a part of the cases aside (hold it out) as a test set.
 
-    With --freeze the split is written with its hash beside the cases; commit it. From then on a
-    held-out case that was edited is refused wherever the cases are read, and stepscope calibrate
-    gap compares the two parts.
+    Nothing may be tuned on the held-out part. With --freeze, the split and its hash are written to
+    a file beside the cases; commit this file. From then on, every command that reads the cases
+    refuses held-out cases that were edited, and stepscope calibrate gap compares the held-out part
+    with the rest.
 
     Example: stepscope case split cases --held-out .2 --by type,difficulty --freeze
     """

@@ -20,110 +20,88 @@ if TYPE_CHECKING:
 # Of a record that was set aside, what is listed of its bytes.
 _SHOWN_BYTES = 80
 
-Paths = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="PATHS",
-        help="Files, folders, globs, zips; - is stdin. Or one of langfuse:[PROJECT], "
-        "langsmith:PROJECT, mlflow:EXPERIMENT, phoenix:PROJECT.",
-    ),
-]
-FormatName = Annotated[
-    str | None, Option("--format", help="The format. Default: detected from the content.")
-]
+Paths = Annotated[list[str] | None, Argument(
+    metavar="PATHS",
+    help="Files, folders, globs, zips; - means stdin. Or a backend: langfuse:[PROJECT], "
+    "langsmith:PROJECT, mlflow:EXPERIMENT or phoenix:PROJECT.",
+)]  # fmt: skip
+FormatName = Annotated[str | None, Option(
+    "--format", help="The format of the traces. Default: detected from the content.",
+)]  # fmt: skip
 Agent = Annotated[str | None, Option(help="The agent, if a trace names none.")]
-AgentVersion = Annotated[str | None, Option(help="Its version, if a trace names none.")]
+AgentVersion = Annotated[str | None, Option(help="The agent's version, if a trace names none.")]
 Workflow = Annotated[
     str | None, Option(metavar="NAME", help="The workflow, if a trace names none.")
 ]
-Task = Annotated[str | None, Option(metavar="NAME", help="The task, if none is named.")]
-Trial = Annotated[str | None, Option(metavar="N", help="The trial, if none is named.")]
-Tags = Annotated[list[str] | None, Option(metavar="K=V", help="A tag; repeatable.")]
+Task = Annotated[str | None, Option(metavar="NAME", help="The task, if a trace names none.")]
+Trial = Annotated[str | None, Option(metavar="N", help="The trial, if a trace names none.")]
+Tags = Annotated[list[str] | None, Option(metavar="K=V", help="A tag for these runs; repeatable.")]
 Strict = Annotated[
-    bool, Option("--strict", help="Import nothing unless everything can be read without repair.")
+    bool, Option("--strict", help="Import the runs only if everything can be read without repair.")
 ]
-Workers = Annotated[
-    int | None, Option(min=1, help="Processes. Default: one; with many runs, one per core.")
-]
-Since = Annotated[
-    str | None,
-    Option(
-        metavar="WHEN",
-        help="With a backend: traces that began since this time (7d, 12h, 2026-01-31), or "
-        "the word last: those received since the previous pull. Default: all.",
-    ),
-]
-Listen = Annotated[
-    bool, Option("--listen", help="Receive OTLP/HTTP; PATHS is HOST:PORT. Default: 127.0.0.1:4318.")
-]
-Quiet = Annotated[
-    float | None,
-    Option(
-        min=0,
-        metavar="SECONDS",
-        help="With --listen: a run ends when its root has ended and no span came for this long. "
-        "Default: as stepscope.toml says, or 6.",
-    ),
-]
-Idle = Annotated[
-    float | None,
-    Option(
-        min=0,
-        metavar="SECONDS",
-        help="With --listen: any run ends when no span came for this long. Default: as "
-        "stepscope.toml says, or 600.",
-    ),
-]
+Workers = Annotated[int | None, Option(
+    min=1, help="Number of processes. Default: one, or one per core for many runs.",
+)]  # fmt: skip
+Since = Annotated[str | None, Option(
+    metavar="WHEN",
+    help="With a backend: fetch only traces that began since this time (7d means 7 days ago; or "
+    "12h, 2026-01-31). The word last means: traces received since the previous fetch. "
+    "Default: all.",
+)]  # fmt: skip
+Listen = Annotated[bool, Option(
+    "--listen",
+    help="Receive runs over OTLP/HTTP; PATHS is then HOST:PORT. Default: 127.0.0.1:4318.",
+)]  # fmt: skip
+Quiet = Annotated[float | None, Option(
+    min=0, metavar="SECONDS",
+    help="With --listen: a run counts as ended when its root span has ended and no span has "
+    "arrived for this many seconds. Default: from stepscope.toml, or else 6.",
+)]  # fmt: skip
+Idle = Annotated[float | None, Option(
+    min=0, metavar="SECONDS",
+    help="With --listen: every run counts as ended when no span has arrived for this many "
+    "seconds. Default: from stepscope.toml, or else 600.",
+)]  # fmt: skip
 KeepAll = Annotated[
     bool, Option("--keep-all", help="With --listen: also keep traces in which no agent is named.")
 ]
-Verdicts = Annotated[
-    str | None,
-    Option(
-        metavar="FILE",
-        help="Import other people's verdicts on runs in the store: CSV, JSON lines, Parquet.",
-    ),
-]
-Outcomes = Annotated[
-    str | None,
-    Option(
-        metavar="FILE",
-        help="Add outcomes to runs in the store: CSV or JSON lines with the run (or its recorder's "
-        "id), the outcome (pass, fail or a reward) and the source (check, reward or a person).",
-    ),
-]
-Cases = Annotated[
-    str | None,
-    Option(
-        metavar="FILE",
-        help="Reference solutions (cases), one for each task: cases.toml, goals.toml, JSON lines, "
-        "or a folder of them. With PATHS or alone.",
-    ),
-]
-Mapped = Annotated[
-    list[str] | None,
-    Option(
-        "--map",
-        metavar="FIELD=COLUMN",
-        help="With --verdicts: which column is run, step, label, value, judge, axis, confidence, "
-        "cites, reason, repeat. If your column of steps is called n and counts from 1: step=n-1.",
-    ),
-]
-Labels = Annotated[
-    list[str] | None,
-    Option(metavar="THEIRS=OURS", help="With --verdicts: translate labels, such as yes=correct."),
-]
+Verdicts = Annotated[str | None, Option(
+    metavar="FILE",
+    help="Import verdicts of people or other judges on runs in the store, from CSV, JSON lines "
+    "or Parquet.",
+)]  # fmt: skip
+Outcomes = Annotated[str | None, Option(
+    metavar="FILE",
+    help="Add outcomes to runs in the store, from CSV or JSON lines. The columns are the run (or "
+    "the id that its recorder gave it), the outcome (pass, fail or a reward) and the "
+    "source (check, reward or a person).",
+)]  # fmt: skip
+Cases = Annotated[str | None, Option(
+    metavar="FILE",
+    help="Reference solutions (cases), one for each task: cases.toml, goals.toml, JSON lines, or "
+    "a folder of such files. Give it with PATHS or alone.",
+)]  # fmt: skip
+Mapped = Annotated[list[str] | None, Option(
+    "--map", metavar="FIELD=COLUMN",
+    help="With --verdicts: the column of your file for each of the fields run, step, label, "
+    "value, judge, axis, confidence, cites, reason, repeat. If your column of steps is "
+    "named n and counts from 1, write step=n-1.",
+)]  # fmt: skip
+Labels = Annotated[list[str] | None, Option(
+    metavar="THEIRS=OURS",
+    help="With --verdicts: translate the labels of your file, such as yes=correct.",
+)]  # fmt: skip
 RubricName = Annotated[
     str | None,
     Option(metavar="NAME", help="With --verdicts: the rubric, such as axes, or your own .md file."),
 ]
-Rater = Annotated[str | None, Option(metavar="NAME", help="With --verdicts: the rater.")]
-SetAside = Annotated[
-    bool,
-    Option(
-        "--set-aside", help="List the records that were set aside so far: those of PATHS, or all."
-    ),
+Rater = Annotated[
+    str | None, Option(metavar="NAME", help="With --verdicts: the name of the rater.")
 ]
+SetAside = Annotated[bool, Option(
+    "--set-aside",
+    help="List the records that were set aside: from PATHS if given, else from the whole store.",
+)]  # fmt: skip
 Human = Annotated[bool, Option("--human", help="With --verdicts: the raters are people.")]
 
 
@@ -175,13 +153,13 @@ def import_(
 ) -> int:
     """Read recorded runs into the store.
 
-    For each file one line counts what was read, repaired and set aside. A file imported twice
-    changes nothing. A record that cannot be read is set aside and counted. With --listen runs are
-    received as they happen, over OTLP/HTTP, until Ctrl-C: each is stored and scored when it ends.
-    Runs can also be pulled from a tracing backend, whose address and key are taken from the
-    environment variables that its SDK reads. --verdicts imports verdicts of people or other judges
-    on runs in the store, for stepscope agree to compare; --outcomes imports each run's outcome from
-    a check, a reward or a person.
+    The command prints one line for each file: what was read, repaired and set aside. A record that
+    cannot be read is set aside and counted. Importing a file twice changes nothing. With --listen,
+    the command receives runs as they happen, over OTLP/HTTP, until Ctrl-C; it stores and scores
+    each run when the run ends. Runs can also be fetched from a tracing backend; the address and key
+    of the backend come from the environment variables that its SDK reads. --verdicts imports
+    verdicts on runs in the store, given by people or other judges; stepscope agree can then compare
+    them. --outcomes imports the outcome of each run, as a check, a reward or a person decided it.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 

@@ -24,28 +24,21 @@ if TYPE_CHECKING:
     from stepscope.settings import Settings
 
 
-Runs = Annotated[
-    list[str] | None,
-    Argument(
-        metavar="[RUN]...",
-        help="Only these runs, by name, id or unambiguous prefix.",
-        autocompletion=options.complete_run,
-    ),
-]
-Judges = Annotated[
-    list[str] | None,
-    Option(metavar="PROVIDER/MODEL", help="A judge; repeat for several, best of other families."),
-]
-Rubrics = Annotated[
-    list[str] | None,
-    Option(
-        metavar="NAME", help="A rubric, a set of them, or your own file; repeatable. Default: axes."
-    ),
-]
-Budget = Annotated[
-    float | None,
-    Option(min=0, metavar="USD", help="Spend at most this. Default: from the settings, or 5."),
-]
+Runs = Annotated[list[str] | None, Argument(
+    metavar="[RUN]...", autocompletion=options.complete_run,
+    help="Only these runs: the name or id of each, or a beginning that fits only one run.",
+)]  # fmt: skip
+Judges = Annotated[list[str] | None, Option(
+    metavar="PROVIDER/MODEL",
+    help="A judge; repeat the option for more judges, preferably of other families.",
+)]  # fmt: skip
+Rubrics = Annotated[list[str] | None, Option(
+    metavar="NAME", help="A rubric, a set of rubrics, or your own file; repeatable. Default: axes.",
+)]  # fmt: skip
+Budget = Annotated[float | None, Option(
+    min=0, metavar="USD",
+    help="Spend at most this many dollars. Default: from the settings, or else 5.",
+)]  # fmt: skip
 Shared = Annotated[
     str, Option(metavar="NAME", help="Commands with the same budget name spend from one budget.")
 ]
@@ -53,46 +46,37 @@ DryRun = Annotated[
     bool, Option("--dry-run", help="Print calls, tokens, prices and what is missing; send nothing.")
 ]
 ShowPrompt = Annotated[str | None, Option(metavar="RUN", help="Print the request for this run.")]
-Again = Annotated[
-    bool,
-    Option(
-        "--again",
-        help="Judge again, with the current rubrics and models, runs that were judged before, and "
-        "print the changed verdicts. Without --judge the same judges are asked.",
-    ),
-]
+Again = Annotated[bool, Option(
+    "--again",
+    help="Judge runs once more that were judged before, with the current rubrics and models, and "
+    "print the verdicts that changed. Without --judge, the same judges are asked.",
+)]  # fmt: skip
 Sample = Annotated[
-    int | None, Option(min=1, metavar="N", help="Draw N of the runs for each rubric.")
+    int | None, Option(min=1, metavar="N", help="For each rubric, judge N runs drawn at random.")
 ]
 Repeat = Annotated[int, Option(min=1, max=1000, metavar="N", help="Ask each question N times.")]
 Narration = Literal["on", "off", "both"]
-Narrated = Annotated[
-    Narration,
-    Option(help="off: hide the agent's own words; both: judge twice, flag different verdicts."),
-]
-InMode = Annotated[
-    Literal["contextual", "isolated", "prefix"],
-    Option(
-        help="contextual: judge each exchange in the whole run; isolated: alone; prefix: with all "
-        "before it."
-    ),
-]
-Goals = Annotated[
-    Path | None,
-    Option(
-        metavar="FILE",
-        help="Sub-goals that you have confirmed. For --rubric no_look: judges see one output "
-        "and its sub-goal, not the run.",
-    ),
-]
-Propose = Annotated[
-    Path | None, Option(metavar="FILE", help="Write a draft of sub-goals there; judge nothing.")
-]
+Narrated = Annotated[Narration, Option(
+    help="off: hide the agent's own words; both: judge with and without these words, and mark "
+    "verdicts that differ.",
+)]  # fmt: skip
+InMode = Annotated[Literal["contextual", "isolated", "prefix"], Option(
+    help="contextual: judge each exchange with the whole run in view; isolated: judge it alone; "
+    "prefix: judge it with all steps before it.",
+)]  # fmt: skip
+Goals = Annotated[Path | None, Option(
+    metavar="FILE",
+    help="A file of sub-goals that you have confirmed. It is for --rubric no_look: there, judges "
+    "see one output and its sub-goal, but not the run.",
+)]  # fmt: skip
+Propose = Annotated[Path | None, Option(
+    metavar="FILE", help="Write a draft of sub-goals to this file; judge nothing.",
+)]  # fmt: skip
 Canaries = Annotated[
     bool, Option("--canaries", help="Check judges on runs whose answers are known.")
 ]
 SendMedia = Annotated[
-    bool, Option("--send-media", help="Also send images; secrets in them are not hidden.")
+    bool, Option("--send-media", help="Also send images; secrets in images are not hidden.")
 ]
 Tools = Annotated[
     bool, Option("--tools", help="Let judges read more of the run before they answer.")
@@ -100,29 +84,25 @@ Tools = Annotated[
 Workspace = Annotated[
     Path | None, Option(metavar="DIR", help="A folder that judges may also read.")
 ]
-Batch = Annotated[
-    bool, Option("--batch", help="Ask in a batch: half the price, answers within a day; resumes.")
-]
+Batch = Annotated[bool, Option(
+    "--batch",
+    help="Ask in a batch, at half the price. Answers come within a day; if the command was "
+    "stopped, run it again.",
+)]  # fmt: skip
 Strict = Annotated[
-    bool, Option("--strict-families", help="Refuse a judge of the agent's own family.")
+    bool, Option("--strict-families", help="Refuse a judge of the same model family as the agent.")
 ]
-Drift = Annotated[
-    int | None,
-    Option(
-        min=20, metavar="N",
-        help="Ask again about N fixed runs, to see whether a judge has shifted.",
-    ),
-]  # fmt: skip
-Bias = Annotated[
-    int | None,
-    Option(
-        min=20, metavar="N",
-        help="Ask again about N runs: longer, or with answers or examples in reverse.",
-    ),
-]  # fmt: skip
-AllowUnlocked = Annotated[
-    bool, Option("--allow-unlocked", help="Judge evaluation sets by rubrics that are not locked.")
-]
+Drift = Annotated[int | None, Option(
+    min=20, metavar="N",
+    help="Ask again about N fixed runs, to see whether the answers of a judge have shifted.",
+)]  # fmt: skip
+Bias = Annotated[int | None, Option(
+    min=20, metavar="N",
+    help="Ask again about N runs: longer, or with answers or examples in reverse.",
+)]  # fmt: skip
+AllowUnlocked = Annotated[bool, Option(
+    "--allow-unlocked", help="Judge evaluation sets even by rubrics that are not locked.",
+)]  # fmt: skip
 STOPPED = 130
 BUDGET = 5
 
@@ -139,12 +119,13 @@ def judge(
     store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Judge runs with models (costs money; a stopped command resumes).
+    """Judge runs with models; this costs money.
 
-    Judges answer independently and must cite steps. Answered questions are not asked again: a
-    stopped command resumes. --again judges again and keeps the old records; a question that did not
-    change is answered from the ledger and costs nothing. Then see stepscope report, agree and show.
-    The exit code is 5 if the budget was spent, and 4 if no judge gave an answer.
+    Judges answer independently and must cite steps. Answered questions are not asked again, so you
+    can run a stopped command again to continue. --again judges the runs once more and keeps the old
+    verdicts; a question that did not change is answered from the ledger (the kept replies) and
+    costs nothing. To see the verdicts, use stepscope report, agree and show. The exit code is 5 if
+    the budget ran out, and 4 if no judge answered.
 
     Example: stepscope judge --judge anthropic/claude-sonnet-4-5 --judge openai/gpt-5 --dry-run
 
@@ -343,12 +324,16 @@ def combine_run_filter(
     return f"id in ({ids})" + (f" and ({where})" if where else "")
 
 
-Names = Annotated[list[str] | None, Argument(metavar="[NAME]...", help="Rubrics, sets or files.")]
+Names = Annotated[
+    list[str] | None, Argument(metavar="[NAME]...", help="Rubrics, sets of rubrics, or files.")
+]
 OneRubric = Annotated[str, Argument(metavar="NAME", help="A rubric, or your own file.")]
 
 
 def list_(names: Names = None, *, as_json: options.Json = False) -> None:
-    """List rubrics: locked or not, the runs and test sets that they were tried on.
+    """List rubrics, and whether they are locked.
+
+    The list also names the runs and test sets on which each rubric was tried.
 
     Example: stepscope rubric list axes
     """
@@ -358,7 +343,9 @@ def list_(names: Names = None, *, as_json: options.Json = False) -> None:
 
 
 def lock(
-    names: Annotated[list[str], Argument(metavar="NAME...", help="Rubrics, sets or files.")],
+    names: Annotated[
+        list[str], Argument(metavar="NAME...", help="Rubrics, sets of rubrics, or files.")
+    ],
     *,
     where: options.WhereText = None,
     store: options.StorePath = None,
@@ -366,10 +353,11 @@ def lock(
 ) -> None:
     """Lock rubrics as they are, before an evaluation set is judged.
 
-    Writes rubrics.lock: hashes of each rubric and its prompt template and, where there is a store,
-    the judges with their snapshots, the development runs (--where narrows them) and the agreement
-    reached. Commit the file. Judging an evaluation set (held-out cases of a frozen corpus, runs
-    with a tag evaluation) by a rubric that is not locked is refused.
+    The command writes the file rubrics.lock. It contains hashes of each rubric and of its prompt
+    template. If there is a store, the file also contains the judges with their snapshots, the
+    development runs (limit them with --where) and the agreement reached. Commit the file. Only
+    locked rubrics may judge an evaluation set: held-out cases of a frozen corpus, or runs that have
+    a tag named "evaluation".
 
     Example: stepscope rubric lock axes --where "tag.set = 'tuning'"
     """
@@ -404,10 +392,11 @@ def history(
     store: options.StorePath = None,
     as_json: options.Json = False,
 ) -> int:
-    """Show how judges' answers moved from version to version of a rubric.
+    """Show how answers changed between versions of a rubric.
 
-    For every pair of versions and each judge: labels, confidences and cited steps on the same runs,
-    with shares and means for two runs or more; whether judges agree; the diff of the texts.
+    The command prints for every pair of versions and each judge: labels, confidences and cited
+    steps on the same runs (for two runs or more, also shares and means); whether the judges agree;
+    and the diff of the two texts.
 
     Example: stepscope rubric history rubrics/tone.md --text rubrics/tone-1.md
     """
@@ -423,27 +412,36 @@ def history(
 def adopt(
     name: OneRubric,
     *,
-    old: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use.")],
-    new: Annotated[str, Option(metavar="JUDGE[@SNAPSHOT]", help="The one to replace it.")],
+    old: Annotated[
+        str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use (the old judge).")
+    ],
+    new: Annotated[
+        str,
+        Option(metavar="JUDGE[@SNAPSHOT]", help="The judge to replace it with (the new judge)."),
+    ],
     old_version: Annotated[
-        str | None, Option(metavar="V", help="Rubric version that it used.")
+        str | None, Option(metavar="V", help="The rubric version that the old judge used.")
     ] = None,
     new_version: Annotated[
-        str | None, Option(metavar="V", help="Rubric version that it used.")
+        str | None, Option(metavar="V", help="The rubric version that the new judge used.")
     ] = None,
     margin: Annotated[
-        float, Option(metavar="SHARE", help="The new judge may be right less often by this share.")
+        float,
+        Option(
+            metavar="SHARE", help="The new judge may be right less often, by at most this share."
+        ),
     ] = 0.05,
     where: options.WhereText = None,
     seed: options.Seed = None,
     store: options.StorePath = None,
     as_json: options.Json = False,
 ) -> int:
-    """Test whether another judge, snapshot or version may replace the one in use.
+    """Test whether another judge may replace the one in use.
 
-    Both must have judged runs that people labelled. Prints how many labels are needed, then adopt,
-    refuse (exit code 3) or undecided (4). The test may be repeated after every label. Labels of
-    runs that tuned the rubric are left out.
+    The other judge can also be another snapshot or rubric version of the same judge. Both must have
+    judged runs that people labelled. The command prints how many labels are needed, and then the
+    decision: adopt, refuse (exit code 3) or undecided (exit code 4). You may repeat the test after
+    every label. Labels of runs on which the rubric was tuned are left out.
 
     Example: stepscope rubric adopt axes.termination --old openai/gpt-5 --new openai/gpt-5.1
     """

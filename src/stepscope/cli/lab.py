@@ -46,22 +46,26 @@ def envelope(
         str,
         Option(
             metavar="X",
-            help='The sigma that classifiers get, as a multiple of the true one, or "nothing".',
+            help="The sigma given to the classifiers, as a multiple of the true sigma, or "
+            '"nothing".',
         ),
     ] = "1",
-    trials: Annotated[int, Option(min=100, help="Runs per cell.")] = 2000,
+    trials: Annotated[
+        int, Option(min=100, help="Simulated runs for each cell of the table.")
+    ] = 2000,
     seed: Annotated[int, Option(min=0, help="Seed of the random draws.")] = 0,
     plot: Annotated[
-        Path | None, Option(metavar="FILE", help="Draw it: FILE.png or FILE.svg.")
+        Path | None,
+        Option(metavar="FILE", help="Draw the result as a chart: FILE.png or FILE.svg."),
     ] = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
     """Print the accuracy of shape labels for your steps and noise.
 
-    Simulated runs with a planted shape and break are scored with noise, and every classifier
-    labels the same runs. Prints how often it is right, how often it gives a label, and where it
-    places the break.
+    The command simulates runs with a known shape and break, scores them with noise, and lets every
+    classifier label the same runs. For each classifier it prints how often it is right, how often
+    it gives a label, and where it places the break.
 
     Example: stepscope lab envelope --n 8 --sigma 0.06 --plot envelope.svg
     """
@@ -123,22 +127,27 @@ def redteam(
     corpus: Annotated[
         Path | None, Option(metavar="FILE", help="Add your own attack texts.")
     ] = None,
-    runs: Annotated[int, Option(min=1, metavar="N", help="At most N failing runs.")] = 60,
+    runs: Annotated[int, Option(min=1, metavar="N", help="Attack at most N failing runs.")] = 60,
     budget: Annotated[
         float | None,
-        Option(min=0, metavar="USD", help="Spend at most this. Default: from the settings."),
+        Option(
+            min=0,
+            metavar="USD",
+            help="Spend at most this many dollars. Default: from the settings.",
+        ),
     ] = None,
     store: options.StorePath = None,
     where: options.WhereText = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Attack judges through failing runs: which texts turn a failure into a pass?
+    """Test which texts make judges call a failing run a pass.
 
-    Each failing run is judged unchanged, then with each text of each attack class inserted.
-    Prints the share of changed verdicts by class with upper limits, and, separately, the effect of
-    the agent's own claims. Costs money. Without --store the bundled runs are attacked. The exit
-    code is 5 if the budget was spent, and 4 if no judge gave a verdict.
+    Each failing run is first judged unchanged, and then once with each attack text of each class
+    inserted. The command prints the share of changed verdicts for each class, with upper limits,
+    and separately the effect of the agent's own claims. It costs money. Without --store, the
+    bundled runs are attacked. The exit code is 5 if the budget ran out, and 4 if no judge gave a
+    verdict.
 
     Example: stepscope lab redteam --judge openai/gpt-5-mini --runs 5 --class authority
     """

@@ -34,14 +34,16 @@ def label(
     rubric: Rubric = "outcome",
     *,
     annotator: Annotated[
-        str | None, Option(metavar="NAME", help="Who labels. Default: the user's name.")
+        str | None, Option(metavar="NAME", help="The person who labels. Default: your user name.")
     ] = None,
     queue: Annotated[QueueName, Option(help="How items are chosen.")] = "uniform",
     sample: Annotated[
-        int | None, Option(min=1, help=f"Items to label. Default: {SAMPLE}, or all if fewer.")
+        int | None,
+        Option(min=1, help=f"How many items to label. Default: {SAMPLE}, or all if fewer."),
     ] = None,
     overlap: Annotated[
-        int | None, Option(min=0, help=f"Items for every annotator. Default: {OVERLAP}.")
+        int | None,
+        Option(min=0, help=f"How many items every annotator labels. Default: {OVERLAP}."),
     ] = None,
     steps: Annotated[
         bool, Option("--steps", help="Label single steps, not whole runs, on an axis.")
@@ -53,12 +55,16 @@ def label(
     show_verdicts: Annotated[
         bool, Option("--show-verdicts", help="Show what judges said; labels then are not blind.")
     ] = False,
-    port: Annotated[int | None, Option(min=1, max=65535, help="Default: a free one.")] = None,
+    port: Annotated[
+        int | None, Option(min=1, max=65535, help="The port. Default: a free one.")
+    ] = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
     draw_only: Annotated[
-        bool, Option("--draw", help="Draw the queue and stop; nothing is served.")
+        bool, Option("--draw", help="Choose the items of the queue, then stop; serve no page.")
     ] = False,
-    status: Annotated[bool, Option("--status", help="List the queues; serve nothing.")] = False,
+    status: Annotated[
+        bool, Option("--status", help="List the queues, then stop; serve no page.")
+    ] = False,
     where: options.WhereText = None,
     since: options.Since = None,
     seed: options.Seed = None,
@@ -68,10 +74,11 @@ def label(
 ) -> int:
     """Label runs or steps in the browser, by keyboard.
 
-    One key answers and goes on; each answer is on disk before the next question is shown. The
-    same command continues an unfinished queue; with another --annotator, a second person labels
-    other items of the same queue, and the --overlap items that everybody labels. When both are
-    done, --queue adjudication asks once more what they answered differently.
+    One key press gives the answer and moves to the next question; each answer is saved to disk
+    before that. Run the same command again to continue an unfinished queue. With another
+    --annotator, a second person labels other items of the same queue, and also the --overlap items,
+    which everybody labels. When both people are done, --queue adjudication asks once more about the
+    items that they answered differently.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """

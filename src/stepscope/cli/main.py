@@ -68,7 +68,7 @@ COMMANDS: dict[str, tuple[Member, ...]] = {
         gate.gate,
         ("baseline", "Save runs as the baseline that gates compare with.",
          "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Check cases, hold some out, make new ones from failing runs.",
+        ("case", "Check cases, set test cases aside, make cases from failing runs.",
          "stepscope case check cases", (gate.check, gate.split, runs.promote)),
     ),
     "Experts": (
@@ -117,7 +117,7 @@ def _make_app(**options: Any) -> typer.Typer:
 
 app = _make_app(
     name="stepscope",
-    help="Reads recorded runs of AI agents and reports what broke, and where.",
+    help="stepscope reads recorded runs of AI agents and reports what broke, and where.",
     epilog="Start with: stepscope demo, or stepscope report YOUR_TRACES/",
     pretty_exceptions_enable=False,
     no_args_is_help=False,

@@ -40,14 +40,14 @@ def _go_offline(asked: bool) -> bool:
 Version = Annotated[
     bool, Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
 ]
-Offline = Annotated[
-    bool,
-    Option("--offline", callback=_go_offline, help="Refuse every connection that is not loopback."),
-]
+Offline = Annotated[bool, Option(
+    "--offline", callback=_go_offline,
+    help="Refuse every connection except to this machine (loopback).",
+)]  # fmt: skip
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 StorePath = Annotated[
     Path | None,
-    Option(metavar="PATH", help="The store. Default: from stepscope.toml, or stepscope.db."),
+    Option(metavar="PATH", help="The store. Default: from stepscope.toml, or else stepscope.db."),
 ]
 WhereText = Annotated[
     str | None,
@@ -68,28 +68,24 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-Run = Annotated[
-    str,
-    Argument(
-        metavar="RUN",
-        help="A name or an id, or an unambiguous prefix of one.",
-        autocompletion=complete_run,
-    ),
-]
+Run = Annotated[str, Argument(
+    metavar="RUN", autocompletion=complete_run,
+    help="The run's name or id, or a beginning of it that fits only one run.",
+)]  # fmt: skip
 Since = Annotated[
     str | None,
     Option(metavar="WHEN", help="Only runs that began since this time: 7d, 12h, 2026-01-31."),
 ]
 By = Annotated[
     str | None,
-    Option(metavar="FIELD", help="One group for each value of this field, or of tag.KEY."),
+    Option(metavar="FIELD", help="Make one group for each value of this field, or of tag.KEY."),
 ]
 RubricVersion = Annotated[
-    str | None, Option(metavar="V", help="Only verdicts by this version of the rubric.")
+    str | None, Option(metavar="V", help="Only verdicts given under this version of the rubric.")
 ]
-Seed = Annotated[
-    int | None, Option(min=0, help="Seed of random draws. Default: as stepscope.toml says, or 0.")
-]
+Seed = Annotated[int | None, Option(
+    min=0, help="Seed of the random draws. Default: from stepscope.toml, or else 0.",
+)]  # fmt: skip
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
 Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
@@ -101,7 +97,7 @@ Out = Annotated[
     ),
 ]  # fmt: skip
 Quantum = Annotated[
-    float | None, Option(help="Smallest difference between two scores of the judge.")
+    float | None, Option(help="Smallest difference that two scores of the judge can have.")
 ]
 
 

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
 
 def compare(
     a: Annotated[
-        str, Argument(metavar="A", help="The first agent, or value of the field of --by.")
+        str, Argument(metavar="A", help="The first agent, or the first value of the --by field.")
     ],
-    b: Annotated[str, Argument(metavar="B", help="The second value of --by.")],
+    b: Annotated[
+        str, Argument(metavar="B", help="The second agent, or the second value of the --by field.")
+    ],
     *,
     by: Annotated[
         str, Option(metavar="FIELD", help="The field whose values A and B are compared.")
@@ -64,15 +66,15 @@ EMBED = 25
 ONE_NUMBER = {"score", "total", "overall", "quality", "grade", "rating", "vector"}
 
 Html = Annotated[
-    Path | None, Option(metavar="FILE", help="Write every page to one file; needs no server.")
+    Path | None, Option(metavar="FILE", help="Write all pages to one file, which needs no server.")
 ]
-Embed = Annotated[
-    str | None, Option(metavar="N", help="Embed the steps of N runs, or all. Default: 25.")
-]
-Gates = Annotated[
-    list[Path] | None,
-    Option(metavar="FILE", help="Also show these results of gate --json; give the newest last."),
-]
+Embed = Annotated[str | None, Option(
+    metavar="N", help="With --html: include the steps of N runs, or of all. Default: 25.",
+)]  # fmt: skip
+Gates = Annotated[list[Path] | None, Option(
+    metavar="FILE",
+    help="Also show this file, written by gate --json; repeatable, the newest last.",
+)]  # fmt: skip
 Plots = Annotated[Path | None, Option(metavar="DIR", help="Write the charts as PNG and SVG.")]
 
 
@@ -97,7 +99,8 @@ def report(
         str | None,
         Option(
             metavar="FIGURE",
-            help="Print one figure with its interval, such as outcome.pass; exit 4 if unmeasured.",
+            help="Print one figure with its interval, such as outcome.pass. The exit code is 4 "
+            "if this figure is unmeasured.",
         ),
     ] = None,
     markdown: options.Markdown = False,
@@ -111,13 +114,14 @@ def report(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Print outcome and path of the runs, with error bars.
+    """Print the outcome and the path of the runs, with intervals.
 
-    Every figure has its interval, its n, and the number of runs that could not be measured. With
-    PATHS these traces are read into the store and scored, and the report covers only them; without
-    PATHS it covers the runs of the store. --store may also be a folder written by "export
-    --verdicts only --format parquet"; the single runs in it cannot be shown. --by step_agent makes
-    one group for each agent that is named in the steps.
+    Every figure has its interval, its n (how many values it comes from), and the number of runs
+    that could not be measured. With PATHS, these traces are read into the store and scored, and the
+    report covers only these traces. Without PATHS, the report covers the runs of the store. --store
+    may also name a folder written by "export --verdicts only --format parquet"; the single runs in
+    this folder cannot be shown. --by step_agent makes one group for each agent that is named in the
+    steps.
 
     Example: stepscope report traces/
 
@@ -214,7 +218,9 @@ def _embed(text: str | None) -> int | Literal["all"]:
 
 
 def shape(
-    scores: Annotated[str, Argument(metavar="SCORES", help="CSV or JSON lines; - is stdin.")],
+    scores: Annotated[
+        str, Argument(metavar="SCORES", help="A file of scores, CSV or JSON lines; - means stdin.")
+    ],
     *,
     sigma: Annotated[
         float | None, Option(help="Noise of one score. Default: the measured value, or unknown.")
@@ -223,7 +229,8 @@ def shape(
     weights: Annotated[
         str | None,
         Option(
-            metavar="1,2,3", help="Weights of the steps, or a TOML file with those of each run."
+            metavar="1,2,3",
+            help="Weights of the steps, or a TOML file with the weights for each run.",
         ),
     ] = None,
     runs: Annotated[int, Option(min=0, metavar="N", help="Number of curves to print.")] = 40,
@@ -234,9 +241,10 @@ def shape(
 ) -> None:
     """Classify the score curves of a file by shape.
 
-    One line per curve: shape, probability, break; below them the shares of all shapes. The file
-    has the columns run, step, score (0 to 1) and, optionally, repeat, judge, latency, cost,
-    weight, task. Without --sigma the noise that calibrate sigma measured is used.
+    The command prints one line for each curve (shape, probability, break) and, below, the shares of
+    all shapes. The file has the columns run, step, score (0 to 1) and, optionally, repeat, judge,
+    latency, cost, weight, task. Without --sigma, the command uses the noise measured by stepscope
+    calibrate sigma.
 
     Example: stepscope shape scores.csv --sigma 0.05
     """
@@ -306,10 +314,10 @@ TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
 def view(
     *,
     port: Annotated[
-        int | None, Option(min=1, max=65535, help="Default: 7357, or a free one.")
+        int | None, Option(min=1, max=65535, help="The port. Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option(help=f"A host other than loopback needs a secret in {TOKEN_VARIABLE}.")
+        str, Option(help=f"The host. Any but loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
@@ -404,8 +412,9 @@ def mcp(
 ) -> None:
     """Let a coding agent read the store (MCP).
 
-    Serves eight tools over the Model Context Protocol, on standard input and output, until its
-    client hangs up. They only read, spend nothing and open no connection. --json prints them.
+    The command serves eight tools over the Model Context Protocol, on standard input and output,
+    until the client disconnects. The tools only read, spend no money and open no connection. --json
+    prints the list of tools.
 
     Example: stepscope mcp --store runs.db
     """

@@ -18,7 +18,8 @@ from stepscope.errors import UsageError
 
 def export(
     out: Annotated[
-        str | None, Argument(metavar="OUT", help="A file, a folder for ATIF, or - for stdout.")
+        str | None,
+        Argument(metavar="OUT", help="A file, a folder (for the format atif), or - for stdout."),
     ] = None,
     *,
     to: Annotated[
@@ -31,19 +32,21 @@ def export(
     ] = None,
     format_: Annotated[
         Literal["ours", "atif", "parquet", "otlp"],
-        Option("--format", help="The format to write; ours: JSON lines of stepscope."),
+        Option("--format", help="The format to write; ours means JSON lines of stepscope."),
     ] = "ours",
     verdicts: Annotated[
         Literal["none", "only", "labels", "gen_ai", "openinference"] | None,
         Option(
-            help="only: write verdicts instead of runs (with parquet, to a folder). labels: those "
-            "of people, as .csv or .jsonl. gen_ai: "
-            "attach verdicts to OTLP spans as events (the default for otlp); openinference: as "
-            "attributes. With --to, `only` sends the verdicts and `none` the runs; by default "
-            "both are sent."
+            help="only: write verdicts instead of runs (with the format parquet, to a folder). "
+            "labels: write only the verdicts of people, as .csv or .jsonl. gen_ai: attach "
+            "verdicts to OTLP spans as events (the default for otlp). openinference: attach"
+            " them as attributes. With --to, `only` sends just the verdicts and `none` just"
+            " the runs; by default, both are sent."
         ),
     ] = None,
-    force: Annotated[bool, Option("--force", help="Overwrite existing files; send again.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Overwrite existing files, or send again what was sent.")
+    ] = False,
     salvage: Annotated[
         bool, Option("--salvage", help="Write the readable part of a damaged store to a new one.")
     ] = False,
@@ -55,8 +58,9 @@ def export(
 ) -> None:
     """Write runs or verdicts for other programs, or send them.
 
-    A backend gets runs as OTLP and verdicts as evaluations on their spans; the variables of its own
-    SDK give its address and key. Sending twice changes nothing.
+    A backend receives runs as OTLP, and verdicts as evaluations on the spans of these runs. The
+    address and key of the backend come from the environment variables of its own SDK. Sending twice
+    changes nothing.
 
     Example: stepscope export runs.otlp.jsonl --format otlp --where "outcome = 'fail'"
 
@@ -103,9 +107,10 @@ def purge(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Erase the texts of old runs, keep the numbers.
+    """Erase the texts of old runs; keep the numbers.
 
-    Texts, raw replies, blobs and records that were set aside are erased; what remains is listed.
+    The command erases texts, raw replies, blobs and records that were set aside, and lists what
+    remains.
 
     Example: stepscope purge --older-than 90d --yes
     """
@@ -128,18 +133,21 @@ def purge(
 def score(
     *,
     measure: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Only this measure; repeatable.")
+        list[str] | None, Option(metavar="NAME", help="Compute only this measure; repeatable.")
     ] = None,
     where: options.WhereText = None,
     since: options.Since = None,
-    workers: Annotated[int | None, Option(min=1, help="Processes. Default: one per core.")] = None,
+    workers: Annotated[
+        int | None, Option(min=1, help="Number of processes. Default: one per core.")
+    ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
-    """Score every run with the rules; costs nothing.
+    """Score every run with the rules; this costs nothing.
 
-    Deterministic. Scored runs are skipped, so a stopped command resumes.
+    The result is always the same. Runs that are already scored are skipped, so you can run a
+    stopped command again to continue.
 
     Example: stepscope score --where "workflow = 'airline'"
     """
@@ -170,8 +178,9 @@ def promote(
 ) -> None:
     """Make a case from a failing run, cut at its broken step.
 
-    Writes a file of cases, the messages up to that step, and a pytest file that fails as long as
-    the agent still makes the same calls; insert the code that runs your agent.
+    The command writes three things: a file of cases, the messages up to the broken step, and a
+    pytest file. The pytest file fails as long as the agent still makes the same calls; insert the
+    code that runs your agent into this file.
 
     Example: stepscope case promote airline/9/2 --out cases
     """
@@ -204,14 +213,14 @@ def list_(
         Option(
             metavar="C,C",
             help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
-            "such as redundant_calls; a name that does not exist prints all names.",
+            "such as redundant_calls. If a name does not exist, all names are printed.",
         ),
     ] = None,
     sort: Annotated[
         str, Option(metavar="C", help="Order by this column; -C for descending order.")
     ] = "run",
     limit: Annotated[
-        int, Option(min=0, metavar="N", help="At most N runs, of each group; 0: all.")
+        int, Option(min=0, metavar="N", help="List at most N runs of each group; 0 lists all runs.")
     ] = 50,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -235,10 +244,10 @@ def show(
     run: options.Run,
     *,
     step: Annotated[
-        int | None, Option(min=0, help="This step in full, with the steps around it.")
+        int | None, Option(min=0, help="Print this step in full, with the steps around it.")
     ] = None,
     steps: Annotated[
-        str | None, Option(metavar="A:B", help="Steps A to B (B excluded), unfolded.")
+        str | None, Option(metavar="A:B", help="Print steps A to B (without B), unfolded.")
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -246,7 +255,7 @@ def show(
 ) -> None:
     """Print one run, with each verdict at its step.
 
-    Uneventful steps are folded.
+    Normal steps are folded into one line.
 
     Example: stepscope show airline/11/2 --step 14
     """
@@ -267,8 +276,9 @@ def diff(
 ) -> None:  # fmt: skip
     """Compare two runs, call by call.
 
-    Prints the first step at which their calls differ, and how far trials of one version differ
-    on this task: without that, a difference between two runs means nothing.
+    The command prints the first step at which the calls differ, and how much trials of one version
+    differ from each other on this task. Without this second result, a difference between two runs
+    means nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0
     """

@@ -60,11 +60,11 @@ def demo(
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:
-    """Score the bundled real runs: no key, no network.
+    """Score the bundled real runs; this needs no key and no network.
 
-    With --judge, models also judge the five axes of these runs; this needs their keys and costs
-    money.
-    --copy-examples copies the files and scores nothing.
+    With --judge, models also judge the five axes of these runs (the rows of the failure profile);
+    this needs their keys and costs money. With --copy-examples, the command copies the example
+    files and scores nothing.
 
     Example: stepscope demo
     """
@@ -114,12 +114,13 @@ def demo(
         others = notebook.report(where=f"not {DEMO_FILTER}").value.look_first
     for run in others:
         where, said = describe_suspect(run)
-        terminal.print_text(f"\nNot in these figures, but worth a look: {run.name}, step {where}:")
+        terminal.print_text(f"\nNot counted above, but worth a look: {run.name}, step {where}:")
         terminal.print_text(f"  {shorten(said, terminal.terminal_width() - 2, ends=True)}")
     terminal.print_text(
         f"\nOpen {page} in a browser, or see the same with:\n"
         f'  stepscope view {option} --where "{DEMO_FILTER}"\n'
-        "\nThese are real runs of gpt-4o on tau-bench airline tasks. Read some, then yours:\n"
+        "\nThese are real runs, nearly all of gpt-4o on airline tasks of tau-bench.\n"
+        "Read some of them, then your own runs:\n"
         f"  stepscope show airline/11/2 {option}\n"
         f"  stepscope show airline/9/2 --step 45 {option}\n"
         f"  stepscope show claude_code/test-session-id {option}\n"
@@ -128,7 +129,7 @@ def demo(
     )
     if shutil.which("stepscope") is None:
         terminal.print_text(
-            "\nThe command stepscope is not on your path yet; put it there for this shell:\n"
+            "\nYour shell does not find the command stepscope yet. To change this for this shell:\n"
             f"  . {shlex.quote(os.path.relpath(Path(sys.executable).with_name('activate')))}"
         )
 
@@ -171,7 +172,8 @@ def doctor(
 ) -> int:
     """Check the installation, or list what trace files lack.
 
-    Looks at Python, settings, store, disk, extras, keys (their names only), sandbox and browser.
+    The command looks at Python, settings, store, disk, extras, keys (only their names), sandbox and
+    browser.
 
     Example: stepscope doctor runs.json
     """
@@ -215,9 +217,9 @@ def init(
 ) -> None:
     """Write stepscope.toml with your tools and with gates.
 
-    Asks which tools have side effects. The runs of the store are scored and become the baseline of
-    the gates. Each gate is written with the drop that it would detect; a gate for which there are
-    too few runs is left out.
+    The command asks which tools have side effects. It scores the runs of the store and makes them
+    the baseline of the gates. With each gate, the file states the drop that this gate would detect.
+    A gate for which there are too few runs is written as a comment.
 
     Example: stepscope init --store .stepscope/demo.db
     """

@@ -357,7 +357,8 @@ def describe_reliability(family: Family) -> str:
     runs = table.runs[family]
     first, three, _ = (round(share * runs) for share in table.reliability[family])
     return (
-        f"On {runs} public runs {_RUNS_OF[family]}, people blamed the step listed first in {first} "
-        f"runs and one of the first three in {three} (their labels were not used for fitting). On "
-        f"other runs, two teams of people named the same step in {PEOPLE_AGREE}"
+        f"On {runs} public runs {_RUNS_OF[family]}, the step that people blamed was listed first "
+        f"in {first} runs and among the first three in {three} (these labels were not used to fit "
+        f"the ranking). On other runs, two teams of people named the same step in {PEOPLE_AGREE} "
+        "of the runs"
     )

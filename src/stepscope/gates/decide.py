@@ -345,7 +345,7 @@ def _worse_cases(gate: GatePolicy, now: Arm, before: Arm) -> WorstCases:
         else:
             new, first = now.bad[rows], before.bad[before.cases == case]
             more, limit = float(new.mean() - first.mean()), 0.0
-            said = f"{_of(new)} bad (baseline: {_of(first)})"
+            said = f"{_of(new)} are bad (in the baseline, {_of(first)})"
             chosen = rows[new > 0]
         if more > limit:
             worst.append((more, now.at[chosen].tolist(), said))

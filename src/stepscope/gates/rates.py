@@ -143,7 +143,7 @@ def _answer_proof(
     needed = _runs_needed(gate, side, alpha, alone)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
-        more = f"to decide, about {format_count(needed, 'run')} in all would be needed"
+        more = f"a decision would need about {format_count(needed, 'run')} in all"
     return answer_undecided("interval", f"{said}; {more}", shown, runs_needed=needed)
 
 
@@ -218,14 +218,14 @@ def say_rate(gate: GatePolicy, shown: Figure, runs: str = "") -> str:
         what = "have nothing proved against them" if gate.wants_good else PROVED
     if gate.limit is not None:
         unit = "" if gate.quantity.unit in ("share", "") else f" {gate.quantity.unit}"
-        above = f"are above {gate.limit:g}{unit}"
-        what = f"are within {gate.limit:g}" if gate.wants_good else above
+        above = f"have a value above {gate.limit:g}{unit}"
+        what = f"have a value within {gate.limit:g}" if gate.wants_good else above
     side = "at least" if gate.wants_good else "at most"
     return (
         f"{format_percent(shown.value)} of "
         f"{runs or format_count(shown.n, shown.unit_of_n.removesuffix('s'))} {what}, "
         f"{100 * shown.level:g} % interval {format_interval(shown)}; "
-        f"allowed: {side} {100 * bound:.3g} %"
+        f"{side} {100 * bound:.3g} % {'is needed' if gate.wants_good else 'is allowed'}"
     )
 
 

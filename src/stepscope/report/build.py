@@ -220,7 +220,7 @@ def _recovered(table: tables.RunTable) -> tuple[Figure, dict[str, str]]:
         recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
     )
     runs = int(chosen.sum())
-    note = f"errors in {format_count(runs, 'run')}, none of them injected on purpose"
+    note = f"{format_count(runs, 'run')} had errors; no error was injected on purpose"
     return figure, {"errors.recovered": note} if runs else {}
 
 
@@ -334,7 +334,7 @@ def build_profile(
     faulty, proved = find_faulty(table)
     harmless = np.isin(table.runs.key, [key for key, had in effects.items() if not had])
     if n := int((faulty & harmless).sum()):
-        notes["lucky"] = f"faults in {n:,} of these runs had no effect"
+        notes["lucky"] = f"{n:,} of these runs had a fault that had no effect"
     listed = partial(list_runs, table)
     # The most telling first; those that wrote nothing else first.
     worst = np.argsort(-weigh_runs(table), kind="stable")
@@ -365,9 +365,9 @@ def _count_inputs(table: tables.RunTable) -> Iterator[types.InputCount]:
 def _not_claimed(rows: Rows, table: tables.RunTable, whole: types.Profile) -> list[str]:
     people = any(name.startswith(f"{records.HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
-    said = [f"suspect-step accuracy ({why})"]
+    said = [f"how often the suspect steps are right ({why})"]
     if "errors.recovered" in whole.notes:
-        said.append("recovery from injected errors (none here)")
+        said.append("recovery from injected errors (no such errors here)")
     if isinstance(whole.shapes, Unmeasured):
         said.append("shapes (no step scores here)")
     elif not whole.shapes.shares:
@@ -604,7 +604,8 @@ def _joint(
         # Of the failing runs with every sub-goal reached, those that also wrote something else.
         unearned = both & ~passed & columns[0]
         more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
-        said = f"{more} of these {int(unearned.sum())} also made writes that the reference lacks"
+        said = f"{more} of these {int(unearned.sum())} runs also made writes that are not in the "
+        said += "reference solution"
         notes = {"fail": said} if more else {}
     yield types.OutcomeTable(
         grade=grade,

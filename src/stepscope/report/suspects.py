@@ -113,10 +113,10 @@ def find_missed_goals(
         attempt, goal = attempts[0]
         more = f" ({len(attempts)} sub-goals missed)" if len(attempts) > 1 else ""
         lacks = find_lacks(attempt, goal)
-        how = "not as expected" if lacks else "as expected, but"
+        how = "is not as expected" if lacks else "is as expected, but"
         parts = [
             f"{path} is {words.brief_value(was) or repr(was)}, "
-            f"expected {words.brief_value(want) or repr(want)}"
+            f"but {words.brief_value(want) or repr(want)} is expected"
             for path, was, want in lacks[:NAMED_DIFFERENCES]
         ]
         if len(lacks) > NAMED_DIFFERENCES:
@@ -172,8 +172,8 @@ def _broken(curve: Curve) -> tuple[SuspectSteps, ...]:
     fall = f" from {before}" if before else ""
     fall += f" to {after}" if after and curve.shape != "recovery" else ""
     share = curve.posterior.get(curve.shape)
-    sure = f" {format_percent(share)}" if share else ""
-    said = f"scores fall{fall} at {step}: {words.name_shape(curve.shape)}{sure}"
+    sure = f", probability {format_percent(share)}" if share else ""
+    said = f"the scores fall{fall} at step {step}: {words.name_shape(curve.shape)}{sure}"
     return (SuspectSteps(first=first, last=last, kind="break", evidence=said),)
 
 
@@ -183,9 +183,9 @@ def _throughout(curve: Curve) -> tuple[SuspectSteps, ...]:
         return ()
     if curve.shape == "steady_degradation":
         share = format_percent(curve.posterior[curve.shape])
-        said = f"scores fall steadily: steady degradation {share}"
+        said = f"the scores fall steadily: steady degradation, probability {share}"
     elif curve.low_level and curve.mean is not None:
-        said = f"scores are low throughout: mean {format_number(curve.mean.value)}"
+        said = f"the scores are low throughout: mean {format_number(curve.mean.value)}"
     else:
         return ()
     return (SuspectSteps(first=curve.steps[0], last=curve.steps[-1], kind="break", evidence=said),)
@@ -339,7 +339,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
     if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
         yield f"the agent {'; it '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:
-        yield f"the check says: {trajectory.outcome.reason}"
+        yield f"its check reports: {trajectory.outcome.reason}"
 
 
 def _merge(ranked: rank.StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:
@@ -458,7 +458,8 @@ def _other_writes(
         named += f" and {len(held) - NAMED_WRITES} more" if len(held) > NAMED_WRITES else ""
         said = f"unexpected write: {named}"
         if wanted and held:
-            said = f"requested by the user at {asked[held[0].step]}, not in the reference: {named}"
+            said = f"the user requested this at step {asked[held[0].step]}, but it is not in the "
+            said += f"reference: {named}"
             said += "; not judged: whether the policy allows it"
         if held:
             suspect = _suspect_at(held[0].step, "other_write", said, last=held[-1].step)

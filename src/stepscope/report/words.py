@@ -110,7 +110,7 @@ INCORRECT = "incorrect"
 # A tool's name before what it did, as `suspects` writes it; what was called last, before what
 # never was; that the error quoted is the last one.
 _SPARE = re.compile(
-    r"^\S+ (?=(?:fails|not as expected|as expected)\b)"
+    r"^\S+ (?:is )?(?=(?:fails|not as expected|as expected)\b)"
     r"|^the agent stopped after \S+ at step \d+ and (?=never called )"
     r"|; last error(?=: )"
 )
@@ -452,15 +452,15 @@ def describe_input(one: types.InputCount) -> str:
     hidden = [f"{n:,} {state}" for state, n in one.lost.items() if state != "not_recorded"]
     how = f" ({', '.join(hidden)})" if hidden else ""
     held, made = one.runs - sum(one.lost.values()), _OF_CALLS.get(one.input, "")
-    said = f"{name} in {f'{held:,}' if held else 'none'} of {one.runs:,} runs{made}{how}"
-    return f"{said}: {blind}" if one.lost else said
+    said = f"in {f'{held:,}' if held else 'none'} of {one.runs:,} runs{made}{how}: {name}"
+    return f"{said} ({blind})" if one.lost else said
 
 
 def describe_inputs(profile: types.Profile) -> str:
     """Return which inputs of the verdicts are in the traces, and what cannot be told of others."""
     whole = ", ".join(INPUTS[one.input][0] for one in profile.inputs if not one.lost)
     lost = [describe_input(one) for one in profile.inputs if one.lost]
-    return "; ".join([f"{whole} in all runs", *lost] if whole else lost)
+    return "; ".join([f"in all runs: {whole}", *lost] if whole else lost)
 
 
 def note_unearned(table: types.OutcomeTable, profile: types.Profile) -> dict[str, str]:
@@ -529,7 +529,7 @@ def name_alike(others: Sequence[types.LookFirst]) -> str:
     named = []
     for run in others[:MOST_ALIKE]:
         where = describe_suspect(run)[0]
-        named.append(run.name if where == "-" else f"{run.name} at {where}")
+        named.append(run.name if where == "-" else f"{run.name} at step {where}")
     more = len(others) - len(named)
     return ", ".join(named) + (f" and {more:,} more" if more else "")
 

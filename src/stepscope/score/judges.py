@@ -379,8 +379,8 @@ class JudgingResult(msgspec.Struct, frozen=True, kw_only=True):
 def _result_lines(judged: JudgingResult) -> Iterator[str]:
     ran = judged.ran
     yield (
-        f"{judged.runs:,} runs, {ran.judgements:,} judgements, {ran.records:,} records; replies: "
-        f"{ran.bought:,} bought, {ran.from_ledger:,} from the ledger"
+        f"{judged.runs:,} runs, {ran.judgements:,} judgements, {ran.records:,} answers stored; "
+        f"replies: {ran.bought:,} new from judges, {ran.from_ledger:,} from the ledger"
     )
     unpriced = f", {ran.unpriced:,} replies without a known price" if ran.unpriced else ""
     yield (

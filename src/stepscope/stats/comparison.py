@@ -258,7 +258,7 @@ def _paired(differences: Floats, frame: EstimateFrame, *, bounded: bool) -> Esti
     cases = len(differences)
     why = "one case in common" if cases < 2 else ""
     if not bounded and np.ptp(differences) <= 1e-12 * np.abs(differences).max():
-        why = why or f"the difference is the same in all {cases} cases"
+        why = why or f"the difference is the same in all {cases} tasks"
     if why:
         return sample.make_value(float(differences.mean()), why, n=cases, frame=frame)
     found = intervals.difference_limits(differences, frame.level, bounded=bounded)

@@ -108,12 +108,12 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
     'undecided'
     """
     low, high = found.low or 0.0, found.high if found.high is not None else np.inf
-    said = f"sigma {found.value:.3f}, {low:.3f} to {high:.3f}"
+    said = f"sigma is {found.value:.3f} (interval {low:.3f} to {high:.3f})"
     if high <= limit:
         return Decision("pass", f"{said}: at most {limit:g}")
     if low > limit:
         return Decision("fail", f"{said}: above {limit:g}")
-    said = f"{said}: too near the limit of {limit:g}, above which many runs get no clear shape"
+    said = f"{said}: too near the threshold of {limit:g}, above which many runs get no clear shape"
     return Decision("undecided", f"{said}{_steps_to_settle(found, limit)}")
 
 
@@ -161,6 +161,7 @@ def _steps_to_settle(found: Estimate, limit: float) -> str:
         return ""
     for steps in range(1, MOST + 1):
         if _limits(found.value, float(steps * (DESIGN - 1)), found.level)[1] <= limit:
-            times = f"; {steps} steps scored {DESIGN} times each"
+            times = f"; {steps} steps, each scored {DESIGN} times,"
             return f"{times} would decide if sigma is {found.value:.3f}"
-    return f"; even {MOST} steps scored {DESIGN} times each would not show which side it is on"
+    side = "would not show on which side of the threshold it is"
+    return f"; even {MOST} steps, each scored {DESIGN} times, {side}"

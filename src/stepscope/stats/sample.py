@@ -284,7 +284,7 @@ def make_estimate(
         worst_high=bounds[1],
         unit=frame.unit,
         diagnostics=(
-            *((f"only {frame.n_tasks} tasks: weak evidence",) if weak else ()),
+            *((f"weak evidence: only {frame.n_tasks} tasks",) if weak else ()),
             *frame.diagnostics,
         ),
     )

@@ -252,7 +252,8 @@ def render_report_html(report: Report) -> str:
     rows = []
     for run, others in words.group_looks(report.look_first):
         where, why = words.describe_suspect(run)
-        alike = TableCell(why, note=f"the same in {words.name_alike(others)}" if others else "")
+        same = f"the same fault in {words.name_alike(others)}" if others else ""
+        alike = TableCell(why, note=same)
         rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
     if rows:
         columns = make_columns("run", "outcome", "steps", "suspect", "why")

@@ -78,8 +78,8 @@ def _tabulate_differences(report: ComparisonReport) -> doc.Table:
     return doc.Table(
         id="differences",
         columns=doc.make_columns(
-            "", "first", "second", "difference", "95 % interval", "cases", "p", "Holm",
-            numbers=("first", "second", "difference", "cases", "p", "Holm"),
+            "", "first", "second", "difference", "95 % interval", "tasks", "p", "Holm",
+            numbers=("first", "second", "difference", "tasks", "p", "Holm"),
         ),
         rows=tuple(rows),
         own=True,
@@ -103,7 +103,7 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     named = ", ".join(words.name_figure(key).strip() for key in found)
     tested = sum(d.p is not None for d in report.differences.values())
     yield (
-        "Differences that survive Holm's correction at 0.05 over "
+        f"Differences that are significant at 0.05 after Holm's correction over "
         f"{format_count(tested, 'figure')}: {named or 'none'}."
     )
     for key, d in report.differences.items():
@@ -112,20 +112,20 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
             seen = ""
             if d.detectable is not None:
                 least = f"{100 * d.detectable:.0f} points or more"
-                seen = f"; with these cases, only a difference of {least} would be detected"
+                seen = f"; with these tasks, only a difference of {least} would be detected"
             yield (
                 f"To detect {points} in {words.name_figure(key).strip()!r} you need about "
-                f"{d.cases_needed:,} cases{seen}."
+                f"{d.cases_needed:,} tasks{seen}."
             )
     if report.n_shared and (report.n_only_first + report.n_only_second):
-        first = format_count(report.n_only_first, "case")
+        first = format_count(report.n_only_first, "task")
         second = f"{report.n_only_second:,} of the second"
         yield f"Outside every pair: {first} of the first group only, {second}."
     shapes = report.shapes
     if isinstance(shapes, ShapesDifference):
         yield f"Shapes rest on {shapes.source}; noise: {shapes.sigma}."
     if not report.n_shared:
-        yield "No case is shared: nothing is paired, and cases differ as well as groups."
+        yield "No task is shared: nothing is paired, and tasks differ as well as groups."
 
 
 def tabulate_figures(report: ComparisonReport) -> doc.Table:

@@ -55,7 +55,7 @@ from stepscope.values import (
 
 # Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
-CHANCE = "In brackets: the probability that the run went wrong at this step and not elsewhere"
+CHANCE = "In brackets is the probability that the run went wrong at this step, not at another"
 VECTOR = (
     TableColumn("figure", least=22), TableColumn("value", number=True, least=8, gap=0),
     TableColumn("95 % interval", least=14), TableColumn("count", number=True, least=15),
@@ -77,7 +77,7 @@ def make_report_document(report: types.Report) -> Document:
         if profile.too_loose.outcome == "fail":
             out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
         if profile.inputs:
-            out.append([Paragraph(lead="Recorded: ", text=words.describe_inputs(profile))])
+            out.append([Paragraph(lead="Recorded ", text=words.describe_inputs(profile))])
     tables = [
         tabulate_small_groups(report.profiles),
         tabulate_axes(full, report.checks),
@@ -108,15 +108,15 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
     """Return the rank flips, a sentence for each of `most` pairs of groups; or that none is."""
     if isinstance(found, Unmeasured):
         return [Paragraph(text=f"Rank flips: unmeasured, {found.reason}.")]
-    over = format_count(len(found.figures), "path figure")
+    over = f"{format_count(len(found.figures), 'figure')} about the path"
     if found.n_pairs > 1:
         over += f" and {found.n_pairs:,} pairs of groups"
     by_pair: dict[tuple[str, str], list[Flip]] = {}
     for flip in found.flips:
         by_pair.setdefault((flip.first, flip.second), []).append(flip)
     if not by_pair:
-        said = "whether path and outcome rank these groups in the same order is not known"
-        return [Paragraph(text=f"Rank flips: none proved among {over}; {said}.")]
+        said = "it is not known whether path and outcome put these groups in the same order"
+        return [Paragraph(text=f"Rank flips: none is proved among {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:
         outcome = words.describe_effect(flips[0].outcome)
@@ -155,7 +155,7 @@ def _look_first(report: types.Report) -> Section:
             row = replace(row, below=(below,))
         if others:
             also = words.name_alike(others)
-            alike = Paragraph(lead="the same in ", text=also, indent=4, code=True)
+            alike = Paragraph(lead="the same fault in ", text=also, indent=4, code=True)
             row = replace(row, below=(*row.below, alike))
         rows.append(row)
     table = Table(
@@ -354,7 +354,7 @@ def tabulate_shape_differences(
 # How grades of a path are called above runs.
 GRADES = {
     "all sub-goals": "all sub-goals reached", "no error": "no tool error",
-    "all recovered": "recovered from all", "some not": "not from all",
+    "all recovered": "recovered from all errors", "some not": "not from all",
 }  # fmt: skip
 
 
@@ -370,10 +370,10 @@ def tabulate_outcomes(joint: types.OutcomeTable, profile: types.Profile, at: int
         rows.append(replace(row, below=(said,)) if said.text else row)
     return Table(
         id=f"joint-{at}",
-        caption=f"Was it earned? Outcome against {joint.grade}{left}",
-        corner="" if at else "Was it earned?",
+        caption=f"Was a pass earned? Outcome against {joint.grade}{left}",
+        corner="" if at else "Was a pass earned?",
         columns=(
-            TableColumn("outcome", least=16),
+            TableColumn("outcome", least=19),
             *(
                 TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
                 for name in (GRADES.get(one, one) for one in joint.columns)

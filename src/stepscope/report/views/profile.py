@@ -85,18 +85,18 @@ AXES_TITLE = "Failure profile"
 AXIS_COLUMNS = (
     TableColumn("axis", least=22),
     TableColumn("fault proved in", least=12),
-    TableColumn("95 % interval", least=14),
-    TableColumn("nothing proved", number=True, least=5),
+    TableColumn("95 % interval (%)", least=14),
+    TableColumn("no fault proved", number=True, least=5),
     TableColumn("not checked", overflow="wrap"),
 )
 LOWER_BOUND = (
-    "The proved share is a lower bound: a run in which nothing is proved may still have a fault"
+    "These counts are lower bounds: a run in which nothing is proved may still have a fault"
 )
 
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
 ALL_RUNS = "The worst runs come first; show RUN prints the fault, and report --json lists all runs"
-KNOWN_FAULTS = "How often these checks are right, on other runs whose faults are known:"
+KNOWN_FAULTS = "These checks were tested on other runs, whose faults are known, with these results:"
 
 
 def count_proved(figure: Estimate) -> int:
@@ -107,8 +107,8 @@ def count_proved(figure: Estimate) -> int:
 def describe_checks(one: CheckAccuracy) -> str:
     """Return how often the checks of an axis were right where the truth is known."""
     proved, planted = (sum(n) for n in zip(*one.planted.values(), strict=True))
-    good = f"a false fault in {one.false_faults:,} of {one.good_runs:,} good runs"
-    return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} planted faults found"
+    good = f"a false alarm in {one.false_faults:,} of {one.good_runs:,} good runs"
+    return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} inserted faults found"
 
 
 def tabulate_axes(groups: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()) -> Table | None:
@@ -335,12 +335,12 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
 SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("linked to failure", "bad"), "unclear": ("unclear", "warn"),
-    "judged_by": ("fails by definition", ""), "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("fails without it too", "quiet"), "harmless": ("harmless", "quiet"),
+    "judged_by": ("is itself the failure", ""), "not_tested": ("not tested", "quiet"),
+    "hard_tasks": ("tasks fail without it too", "quiet"), "harmless": ("harmless", "quiet"),
 }  # fmt: skip
 _COUNTS = (
     TableColumn("code", least=30),
-    TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),
+    TableColumn("failed runs", number=True, least=9, help="failed runs among all that have it"),
     TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
     TableColumn("tasks", number=True, least=5),
     TableColumn("where it begins", least=6, help="runs by the fifth of the run in which it begins"),
@@ -356,27 +356,28 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
     judged = [mode for mode in found.modes if mode.verdict == "judged_by"]
     others = [mode for mode in found.modes if mode.verdict not in ("judged_by", "harmless")]
     shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
-    rows = []
+    rows, any_value = [], any("*" in mode.name for mode in shown)
     for mode in shown:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
             worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
-            limits = f"{100 * mode.worth.level:g} % interval of this bound: "
+            limits = f"{100 * mode.worth.level:g} % interval of this maximum: "
             limits += format_interval(mode.worth)
-            said.append(f"fixing it could raise the pass rate by up to {worth} ({limits})")
+            said.append(f"without it, the pass rate could rise by at most {worth} ({limits})")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         # Where it begins is drawn on pages: few read bars of text.
         rows.append(TableRow((*_count(mode)[:-1], runs), below=(below,)))
-    columns = (*_COUNTS[:-1], TableColumn("runs", overflow="wrap"))
+    columns = (*_COUNTS[:-1], TableColumn("examples", overflow="wrap"))
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
-    more = [f"{n:,} ({verdict})" for verdict, n in left.items()]
+    more = [f"{verdict}: {n:,}" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
-        more.append(f"{unlisted:,} left out of the report")
-    lone = f"{found.n_lone:,} of {found.n_signatures:,} error signatures are in too few runs to be"
-    listed = f"Modes not listed here: {', '.join(more)}. " if more else ""
-    lines = (*describe_modes(found), f"{listed}{lone} a mode.")
+        more.append(f"beyond the {len(found.modes):,} that a report keeps: {unlisted:,}")
+    listed = f"Modes not listed here ({found.n_modes - len(shown):,}): {'; '.join(more)}. "
+    lone = f"{found.n_lone:,} of {found.n_signatures:,} error signatures (kinds of error) occur "
+    lone += "in too few runs to be a mode." + " In a mode, * stands for any value." * any_value
+    lines = (*describe_modes(found), f"{listed if more else ''}{lone}")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
     return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
 
@@ -427,30 +428,30 @@ def describe_modes(found: failure_modes.FailureModes) -> Iterator[str]:
     """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
     alpha = f"{failure_modes.ALPHA:g}"
     modes = format_count(found.n_modes, "mode")
-    chance = f"; by chance {found.small_by_chance:.1f} would" if found.n_small else ""
+    chance = f"; by chance, about {found.small_by_chance:.1f} would" if found.n_small else ""
     if found.n_tested:
         yield (
-            f"{found.n_tested:,} of {modes} could be tested against other trials of the same "
-            "tasks (expected: failures if the mode made no difference). "
-            f"Linked to failure at {alpha} after Holm's correction: "
-            f"{f'{found.n_shown:,}' if found.n_shown else 'none'}. Before this correction "
-            f"{found.n_small or 'none'} had a p of at most {alpha}{chance}."
+            f"{found.n_tested:,} of {modes} could be tested by comparison with other trials of the "
+            "same tasks (expected: the number of failures if the mode made no difference). "
+            f"Linked to failure at {alpha} after Holm's correction: {found.n_shown or 'no'} "
+            f"mode{'s' * (found.n_shown > 1)}. Before this correction, {found.n_small or 'none'} "
+            f"had a p-value of at most {alpha}{chance}."
         )
     else:
         yield (
-            f"None of {modes} could be tested: a test needs a task that sometimes passes and "
-            "sometimes fails, and that sometimes shows the mode."
+            "No mode could be tested: a test needs a task on which some runs pass and some fail, "
+            "and on which some runs, but not all, show the mode."
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
-        share = f"{format_percent(found.unassigned.value)}, 95 % interval "
+        share = f"{format_percent(found.unassigned.value)} of the failed runs, 95 % interval "
         share += format_interval(found.unassigned)
         likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably "
         likely += "linked to failure, "
         yield (
-            f"Each of {format_count(found.n_failed, 'failed run')} is counted once: "
+            f"Each failed run is counted once ({found.n_failed:,} in all): "
             f"{likely if found.n_tested else ''}{found.n_judged_by:,} under a mode that is "
-            f"itself the reason for the FAIL, {none:,} under none ({share})."
+            f"itself the failure, {none:,} under no mode ({share})."
         )
     yield from describe_unseen(found)
 
@@ -494,4 +495,4 @@ def _count(mode: failure_modes.FailureMode) -> tuple[TableCell, ...]:
 
 
 def _name_example(one: failure_modes.ModeExample) -> str:
-    return one.name if one.step is None else f"{one.name} at {one.step}"
+    return one.name if one.step is None else f"{one.name} at step {one.step}"

@@ -134,14 +134,14 @@ MOST_SUSPECTS = 8
 MEASURES = {"termination": "end of the run", "localise": "suspects from calls"}
 # What is said of the steps that a measure cites, with this label if one is named.
 VERDICTS = {
-    ("policy", None): "violations at {}",
-    ("errors", None): "errors at {}",
-    ("redundant_calls", None): "repeats at {}",
-    ("subgoals.other_writes", None): "writes not in the reference at {}",
-    ("loops", None): "loops at {}",
-    ("termination", "limit"): "was cut off at {}",
-    ("termination", "too_early"): "ended at {} before everything was done",
-    ("termination", "too_late"): "wrote at {} after everything was done",
+    ("policy", None): "violations at step {}",
+    ("errors", None): "errors at step {}",
+    ("redundant_calls", None): "repeats at step {}",
+    ("subgoals.other_writes", None): "writes not in the reference solution at step {}",
+    ("loops", None): "loops at step {}",
+    ("termination", "limit"): "the run was cut off at step {}",
+    ("termination", "too_early"): "the run ended at step {} before everything was done",
+    ("termination", "too_late"): "the agent wrote at step {} after everything was done",
 }
 
 
@@ -222,7 +222,7 @@ def describe_suspects(marked: Sequence[SuspectSteps], width: int) -> list[str]:
         said = words.fold(head + visible_line(suspect.evidence), width, len(head))
         out += words.keep_first_lines(said, EVIDENCE_LINES, width)
     left = len(marked) - MOST_SUSPECTS
-    return out + ([f"{'':<10}and {left} more (--json has all)"] if left > 0 else [])
+    return out + ([f"{'':<10}and {left} more steps (--json prints all)"] if left > 0 else [])
 
 
 def describe_certainty(look: LookFirst, width: int) -> list[str]:
@@ -234,7 +234,7 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
         return said
     chance = words.format_chance(look.nobody)
     return [
-        f"{'':<10}{'-':>7}  {chance:>5}  the cause is not a step of the agent, or it was not found",
+        f"{'':<10}{'-':>7}  {chance:>5}  the cause is not a step of the agent, or it was not seen",
         *said,
     ]
 
@@ -246,7 +246,8 @@ def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[s
     for (measure, only), where in VERDICTS.items():
         verdict = found.whole.get(measure)
         if verdict is not None and verdict.cites and only in (None, verdict.label):
-            said.append(where.format(" ".join(map(str, verdict.cites))))
+            cited = where.format(", ".join(map(str, verdict.cites)))
+            said.append(cited.replace("step", "steps", 1) if len(verdict.cites) > 1 else cited)
     goals = found.whole.get("subgoals")
     if goals is not None:
         how = goals.reason if goals.label == ANOTHER_WAY else goals.label or goals.value
@@ -574,7 +575,7 @@ def _shape(curve: Curve) -> str:
         parts = ["unmodelled: no shape fits these scores"]
     elif best is not None and second is not None:
         odds = f"{_named(curve, best)}, {_named(curve, second)}"
-        found = f" {format_percent(curve.posterior[best])}; next: {_named(curve, second)}"
+        found = f" {format_percent(curve.posterior[best])}; second: {_named(curve, second)}"
         parts = [parts[0] + (f": {odds}" if curve.shape == "unresolved" else found)]
     if curve.mean is not None:
         parts.append(f"mean {_interval(curve.mean)}{', low' if curve.low_level else ''}")
@@ -596,7 +597,8 @@ def _describe_break(curve: Curve) -> str:
         return ""
     where = "-".join(dict.fromkeys(map(str, (curve.break_first, curve.break_last))))
     sure = format_percent(sum(curve.break_probability))
-    return f"breaks at {curve.break_step} (90 % interval: {where}); probability of any break {sure}"
+    said = f"breaks at step {curve.break_step} (90 % interval: step {where})"
+    return f"{said}; probability that there is a break: {sure}"
 
 
 def _gate(curve: Curve) -> str:
