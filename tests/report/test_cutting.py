@@ -42,9 +42,9 @@ def test_a_cut_falls_between_words_unless_a_word_is_too_long(
             "fails 4 times, then step 42 succeeds: certificate_7 not found",
         ),
         (
-            "cancel_order is not as expected: reason is a, but b is expected",
-            50,
-            "not as expected: reason is a, but b is expected",
+            "cancel_order is not as expected: reason is a, not b",
+            40,
+            "not as expected: reason is a, not b",
         ),
         (
             "the agent stopped after transfer_to_human at step 8 and never called book(1, ...)",

@@ -51,8 +51,8 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
     )
     said = " ".join(" ".join(part).split())
     assert (
-        f"{BOOK}; p 0.016 after Holm; without it, the pass rate could rise by at most 25 points "
-        "(95 % interval of this maximum: " in said
+        f"{BOOK}; p 0.016 after Holm; without this mode, the pass rate could rise by at most 25 "
+        "points (95 % interval of this maximum: " in said
     )
     assert (
         "1 of 1 mode could be tested by comparison with other trials of the same tasks (expected: "

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from stepscope.calibrate.noise import JudgeNoise
 
 
-Rubric = Annotated[
-    str | None, Option(metavar="NAME", help="One rubric, or a set: axes. Default: all.")
-]
-Queue = Annotated[
-    int | None, Option(min=1, metavar="N", help="List N runs and steps on which families disagree.")
-]
-Raters = Annotated[
-    str | None, Option(metavar="NAME,...", help="Raters: names, families, or prefixes of them.")
-]
+Rubric = Annotated[str | None, Option(
+    metavar="NAME", help="One rubric, or a set such as axes. Default: all.",
+)]  # fmt: skip
+Queue = Annotated[int | None, Option(
+    min=1, metavar="N", help="List N runs and steps on which judge families disagree.",
+)]  # fmt: skip
+Raters = Annotated[str | None, Option(
+    metavar="NAME,...", help="Only these raters: names or families, or how these begin.",
+)]  # fmt: skip
 
 
 def agree(
@@ -316,10 +316,11 @@ def bias(
     *, store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Check whether a judge's answers move with length, or with the order of answers or examples.
+    """Check how far a judge's answers depend on length and order.
 
-    stepscope judge --bias N asks about N runs again, each with one thing changed; this compares the
-    answers with the usual ones. The exit code is 3 if a judge leans, 4 if nothing is decided.
+    stepscope judge --bias N asks about N runs again, each time with one thing changed: the length,
+    or the order of answers or examples. This command compares the new answers with the usual
+    answers. The exit code is 3 if a judge leans to one side, and 4 if nothing is decided.
 
     Example: stepscope calibrate bias
     """
@@ -343,9 +344,10 @@ def _exit_code(outcomes: set[str]) -> int:
     return 0 if "pass" in outcomes else options.UNMEASURED
 
 
-User = Annotated[
-    str, Option(metavar="TAG", help="The tag that names the user; tasks where there is none.")
-]
+User = Annotated[str, Option(
+    metavar="TAG",
+    help="The tag that names the user; if there is none, the task counts as the user.",
+)]  # fmt: skip
 
 
 def production(
@@ -355,11 +357,11 @@ def production(
     store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Compare the shapes of evaluation runs with those of production runs.
+    """Compare the shapes of evaluation runs and production runs.
 
-    Both need step scores by one judge. Shares have intervals; a change is told if whole users,
-    exchanged between the sides, seldom bring one as large in any shape. The exit code is 3 if one
-    is shown.
+    Both groups of runs need step scores by one judge. Every share has an interval. A change is
+    shown if random exchanges of whole users between the groups seldom give a change as large in any
+    shape. The exit code is 3 if a change is shown.
 
     Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
     'live'"
@@ -370,14 +372,15 @@ def production(
 
 def followup(
     *, before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
-    after: Annotated[str, Option(metavar="EXPR", help="Production runs after it.")],
+    after: Annotated[str, Option(metavar="EXPR", help="Production runs after the change.")],
     user: User = "user", since: options.Since = None, seed: options.Seed = None,
     store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Compare the shapes of production runs before and after an intervention.
+    """Compare shapes of production runs before and after a change.
 
-    As stepscope calibrate production: did the shape that it was made against become rarer?
+    The command works like stepscope calibrate production, and answers the question: did the shape
+    against which the change was made become rarer?
 
     Example: stepscope calibrate followup --before "agent_version = '1'" --after "agent_version =
     '2'"

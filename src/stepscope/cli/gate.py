@@ -56,7 +56,7 @@ MaxMinutes = Annotated[float | None, Option(
 )]  # fmt: skip
 Commit = Annotated[str | None, Option(
     metavar="SHA",
-    help="The commit that these runs test. gate adds the runs of earlier checks of this commit.",
+    help="The commit that these runs test. The runs of earlier checks of this commit are added.",
 )]  # fmt: skip
 Attempt = Annotated[
     int, Option(min=1, help="How many times this commit was checked, this time included.")

@@ -48,7 +48,7 @@ DryRun = Annotated[
 ShowPrompt = Annotated[str | None, Option(metavar="RUN", help="Print the request for this run.")]
 Again = Annotated[bool, Option(
     "--again",
-    help="Judge runs once more that were judged before, with the current rubrics and models, and "
+    help="Judge again the runs that were judged before, with the current rubrics and models, and "
     "print the verdicts that changed. Without --judge, the same judges are asked.",
 )]  # fmt: skip
 Sample = Annotated[
@@ -86,8 +86,8 @@ Workspace = Annotated[
 ]
 Batch = Annotated[bool, Option(
     "--batch",
-    help="Ask in a batch, at half the price. Answers come within a day; if the command was "
-    "stopped, run it again.",
+    help="Ask in a batch, at half the price. The command waits for the answers, up to a day; if "
+    "it is stopped, run it again.",
 )]  # fmt: skip
 Strict = Annotated[
     bool, Option("--strict-families", help="Refuse a judge of the same model family as the agent.")
@@ -98,7 +98,7 @@ Drift = Annotated[int | None, Option(
 )]  # fmt: skip
 Bias = Annotated[int | None, Option(
     min=20, metavar="N",
-    help="Ask again about N runs: longer, or with answers or examples in reverse.",
+    help="Ask again about N runs, each longer, or with answers or examples in reverse " "order.",
 )]  # fmt: skip
 AllowUnlocked = Annotated[bool, Option(
     "--allow-unlocked", help="Judge evaluation sets even by rubrics that are not locked.",

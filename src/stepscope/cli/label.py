@@ -23,7 +23,7 @@ QueueName = Literal[
     "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
     "adjudication",
 ]  # fmt: skip
-_ASKED = "outcome, quality.overall, shape, decisive_step, a rubric of judges, or your .md."
+_ASKED = "outcome, quality.overall, shape, decisive_step, a rubric of judges, or your own .md file."
 Rubric = Annotated[str, Option(metavar="NAME", help=_ASKED)]
 # Items that both annotators are asked, of a queue of this size or larger.
 OVERLAP = 20
@@ -46,7 +46,7 @@ def label(
         Option(min=0, help=f"How many items every annotator labels. Default: {OVERLAP}."),
     ] = None,
     steps: Annotated[
-        bool, Option("--steps", help="Label single steps, not whole runs, on an axis.")
+        bool, Option("--steps", help="Label single steps on an axis, instead of whole runs.")
     ] = False,
     norming: Annotated[
         int, Option("--round", min=1, metavar="N", help="The round of a norming (practice) queue.")

@@ -69,7 +69,7 @@ Html = Annotated[
     Path | None, Option(metavar="FILE", help="Write all pages to one file, which needs no server.")
 ]
 Embed = Annotated[str | None, Option(
-    metavar="N", help="With --html: include the steps of N runs, or of all. Default: 25.",
+    metavar="N", help="With --html: include the steps of N runs (or: all). Default: 25.",
 )]  # fmt: skip
 Gates = Annotated[list[Path] | None, Option(
     metavar="FILE",

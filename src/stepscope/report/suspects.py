@@ -116,7 +116,7 @@ def find_missed_goals(
         how = "is not as expected" if lacks else "is as expected, but"
         parts = [
             f"{path} is {words.brief_value(was) or repr(was)}, "
-            f"but {words.brief_value(want) or repr(want)} is expected"
+            f"not {words.brief_value(want) or repr(want)}"
             for path, was, want in lacks[:NAMED_DIFFERENCES]
         ]
         if len(lacks) > NAMED_DIFFERENCES:
@@ -339,7 +339,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
     if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
         yield f"the agent {'; it '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:
-        yield f"its check reports: {trajectory.outcome.reason}"
+        yield f"the check reports: {trajectory.outcome.reason}"
 
 
 def _merge(ranked: rank.StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:

@@ -363,7 +363,8 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
             worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
             limits = f"{100 * mode.worth.level:g} % interval of this maximum: "
             limits += format_interval(mode.worth)
-            said.append(f"without it, the pass rate could rise by at most {worth} ({limits})")
+            gain = f"the pass rate could rise by at most {worth} ({limits})"
+            said.append(f"without this mode, {gain}")
         below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         # Where it begins is drawn on pages: few read bars of text.

@@ -232,11 +232,8 @@ def describe_certainty(look: LookFirst, width: int) -> list[str]:
     said = words.fold(f"{'':<10}{look.reliability}.", width, 10)
     if look.nobody is None:
         return said
-    chance = words.format_chance(look.nobody)
-    return [
-        f"{'':<10}{'-':>7}  {chance:>5}  the cause is not a step of the agent, or it was not seen",
-        *said,
-    ]
+    lead = f"{'':<10}{'-':>7}  {words.format_chance(look.nobody):>5}  "
+    return [f"{lead}the cause is not a step of the agent, or the rules did not see it", *said]
 
 
 def _verdicts(trajectory: Trajectory, found: RuleFindings, width: int) -> list[str]:
