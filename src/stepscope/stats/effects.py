@@ -23,7 +23,7 @@ from stepscope.values import ROUNDING, Estimate, Unmeasured
 FOLDS, SPLITS, FEWEST_CLUSTERS = 5, 3, 20
 PENALTIES, KNOTS = np.geomspace(0.1, 1e4, 11), (0.25, 0.5, 0.75)
 # Products are made of no more confounders; a logistic fit takes so many steps.
-MOST_CROSSED, NEWTON_STEPS = 8, 25
+MOST_CROSSED, NEWTON_STEPS, SLOPE_PENALTY = 8, 25, 0.1
 # Chances of a 1 are kept so far from 0 and 1; runs outside of USUAL have hardly any like.
 CLIP, USUAL = 0.01, 0.05
 # Overlap that is weak, of a score's variance or of the runs; less reliable scores say nothing.
@@ -136,11 +136,11 @@ def predict_ridge(x: Floats, y: Floats, new: Floats) -> Floats:
 
 
 def predict_chance(x: Floats, d: Floats, new: Floats) -> Floats:
-    """Return chances of a 1 at `new` by a logistic regression with a unit penalty on slopes."""
+    """Return chances of a 1 at `new` by a logistic regression, its slopes held a little to 0."""
     from scipy.special import expit  # lazy: .25 s of import
 
     old, new = (np.column_stack([np.ones(len(one)), one]) for one in _standardise(x, new))
-    penalty, slopes = np.diag([1e-9, *np.ones(x.shape[1])]), np.zeros(old.shape[1])
+    penalty, slopes = np.diag([1e-9, *np.full(x.shape[1], SLOPE_PENALTY)]), np.zeros(old.shape[1])
     for _ in range(NEWTON_STEPS):
         chance = expit(old @ slopes)
         curvature = (old.T * (chance * (1 - chance))) @ old + penalty
