@@ -203,6 +203,21 @@ def test_a_comparison_that_the_judge_fails_is_green_only_where_corrected_limits_
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("margin", "outcome"), [(0.05, "fail"), (0.15, "pass")])
+def test_a_corrected_drop_that_is_certain_but_within_the_margin_is_no_failure(
+    margin: float, outcome: str
+) -> None:
+    old, new = judged(400, 80, "b"), judged(400, 80, "n")
+    held = with_labels([*old, *new], lambda at: at % 400 < (80 if at < 400 else 128))
+    asked = gates(axes__sequencing={"max_drop": margin, "source": "axes"})
+    (found,) = report(held, asked, rows(*old), tier=("axes",), looks=Looks(), commit="c").gates
+    assert found.p is not None
+    assert found.p < 0.001
+    assert isinstance(found.estimate, Estimate)
+    assert found.estimate.value == pytest.approx(0.12)
+    assert found.outcome == outcome
+
+
 def test_a_drop_that_people_see_and_the_judge_does_not_fails() -> None:
     old, new = judged(400, 80, "b"), judged(400, 80, "n")
     held = with_labels(

@@ -551,25 +551,13 @@ def _decision(
     asked = answer.cause not in NOT_ASKED
     parts = [answer.reason, *([said(setting.absent), setting.design.narrower] if asked else [])]
     decision = GateDecision(
-        name=gate.name,
-        measure=gate.quantity.measure,
-        rule=gate.rule,
-        threshold=gate.threshold,
-        source=gate.source,
-        severity=gate.severity,
-        file_on=gate.file_on,
-        outcome=answer.outcome,
-        cause=answer.cause,
-        reason="; ".join(part for part in parts if part),
-        estimate=answer.estimate,
-        uncorrected=answer.uncorrected,
-        p=p,
-        p_adjusted=p_adjusted,
-        detectable=answer.detectable,
-        runs_needed=answer.runs_needed,
-        n_runs=len(setting.sample.runs),
-        notes=setting.notes if asked else (),
-    )
+        name=gate.name, measure=gate.quantity.measure, rule=gate.rule, threshold=gate.threshold,
+        source=gate.source, severity=gate.severity, file_on=gate.file_on, outcome=answer.outcome,
+        cause=answer.cause, reason="; ".join(part for part in parts if part),
+        estimate=answer.estimate, uncorrected=answer.uncorrected, p=p, p_adjusted=p_adjusted,
+        detectable=answer.detectable, runs_needed=answer.runs_needed,
+        n_runs=len(setting.sample.runs), notes=setting.notes if asked else (),
+    )  # fmt: skip
     if answer.outcome != "fail" and answer.cause != "interval":
         return decision
     cases, n = list_failing_cases(gate, setting, rows)
