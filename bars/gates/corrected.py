@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 
@@ -86,21 +87,26 @@ def decide(
     return decide_arms(gate, raw, arms, looked)
 
 
+def is_far_from_decided(arm: CorrectedArm, bound: float, alpha: float) -> bool:
+    """Tell by a normal error that no limit comes near: saves nine of ten intervals."""
+    flagged = arm.judged.top > 0
+    said, value, variance = flagged[arm.labels.places], 0.0, 0.0
+    for side in (True, False):
+        of, share = arm.labels.values[said == side], float((flagged == side).mean())
+        rate = (of.sum() + 0.5) / (len(of) + 1)
+        value, variance = value + share * rate, variance + share**2 * rate * (1 - rate) / len(of)
+    return bool(abs(value - bound) < 0.6 * NormalDist().inv_cdf(1 - alpha) * sqrt(variance))
+
+
 def decide_arms(
     gate: GatePolicy, raw: GateTest, arms: Sequence[CorrectedArm], looked: int | None
 ) -> GateOutcome:
     """Return the outcome of a gate whose labels suffice."""
     spent = look_alpha(1, ALPHA)
-    if gate.rule == "proof":
-        # What limits at 90 % do not exclude, wider ones do not either: half of the time.
-        near = corrected_effect(arms, 0.9, bad=False)
-        assert isinstance(near, Estimate)
-        assert near.low is not None
-        assert near.high is not None
-        if near.low <= gate.bound <= near.high:
-            return "undecided"
     at = count_looks(arms) if looked is None else looked
     weight = 2 / (at * (at + 1))
+    if gate.rule == "proof" and is_far_from_decided(arms[0], gate.bound, spent * weight):
+        return "undecided"
     # p is at most alpha where the limit at alpha lies above: no need to look for p itself.
     found = corrected_effect(arms, 1 - 2 * spent * weight, bad=False)
     assert isinstance(found, Estimate)
