@@ -181,7 +181,8 @@ def run_looks(bar: Bar) -> None:
         rng, found = np.random.default_rng(1), []
         for _ in range(bar.few):
             sample, labels = draw_sample(rng, RUNS, true, (0.9, 0.9), max(SIZES), "n")
-            (whole,), why, _ = correct_arms(GATE, [(RUNS, sample)], labels, 0)
+            given = LabelledRuns({one.trajectory: [one] for one in labels})
+            (whole,), why, _ = correct_arms(GATE, [(RUNS, sample)], given, 0)
             assert not why
             told: list[str] = []
             for at, size in enumerate(SIZES, 1):

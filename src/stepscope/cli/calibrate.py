@@ -211,11 +211,9 @@ def labels_(
 
 
 def localise(
-    *,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    *, store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Fit the ranking of suspects to steps that people named.
 
     Two things count as labels: steps of failed runs that people marked in the trace, and people's

@@ -122,35 +122,16 @@ _BACKEND = re.compile(r"(langfuse|langsmith|mlflow|phoenix):").match
 
 
 def import_(
-    paths: Paths = None,
-    *,
-    format_name: FormatName = None,
-    agent: Agent = None,
-    agent_version: AgentVersion = None,
-    workflow: Workflow = None,
-    task: Task = None,
-    trial: Trial = None,
-    tag: Tags = None,
-    strict: Strict = False,
-    set_aside: SetAside = False,
-    workers: Workers = None,
-    since: Since = None,
-    listen: Listen = False,
-    quiet: Quiet = None,
-    idle: Idle = None,
-    keep_all: KeepAll = False,
-    verdicts: Verdicts = None,
-    outcomes: Outcomes = None,
-    cases: Cases = None,
-    mapped: Mapped = None,
-    labels: Labels = None,
-    rubric: RubricName = None,
-    rater: Rater = None,
-    human: Human = False,
-    store: options.StorePath = None,
-    offline: options.Offline = False,
+    paths: Paths = None, *, format_name: FormatName = None, agent: Agent = None,
+    agent_version: AgentVersion = None, workflow: Workflow = None, task: Task = None,
+    trial: Trial = None, tag: Tags = None, strict: Strict = False, set_aside: SetAside = False,
+    workers: Workers = None, since: Since = None, listen: Listen = False, quiet: Quiet = None,
+    idle: Idle = None, keep_all: KeepAll = False, verdicts: Verdicts = None,
+    outcomes: Outcomes = None, cases: Cases = None, mapped: Mapped = None, labels: Labels = None,
+    rubric: RubricName = None, rater: Rater = None, human: Human = False,
+    store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:
+) -> int:  # fmt: skip
     """Read recorded runs into the store.
 
     The command prints one line for each file: what was read, repaired and set aside. A record that

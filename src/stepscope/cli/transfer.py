@@ -78,15 +78,9 @@ _WHAT: dict[str | None, What] = {None: "both", "none": "runs", "only": "verdicts
 
 
 def send_to_backend(
-    to: str,
-    *,
-    out: str | None,
-    only: str | None,
-    again: bool,
-    where: str | None,
-    since: str | None,
-    store: Path | None,
-) -> Sent:
+    to: str, *, out: str | None, only: str | None, again: bool, where: str | None, since: str |
+    None, store: Path | None,
+) -> Sent:  # fmt: skip
     """Send the chosen runs, their verdicts, or both."""
     if out is not None:
         raise UsageError(f"{out!r} and --to {to!r}: write to a file, or send to a backend")
