@@ -49,17 +49,13 @@ from stepscope.store.where import parse_moment
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
-    "run": ("run", "id", "trajectory", "run_id", "trace_id", "session_id"),
-    "step": ("step",),
-    "label": ("label", "verdict", "outcome", "passed"),
-    "value": ("value", "score", "reward"),
+    "run": ("run", "id", "trajectory", "run_id", "trace_id", "session_id"), "step": ("step",),
+    "label": ("label", "verdict", "outcome", "passed"), "value": ("value", "score", "reward"),
     "judge": ("judge", "rater", "annotator", "who", "by", "source"),
-    "axis": ("axis", "aspect", "rubric"),
-    "confidence": ("confidence",),
-    "cites": ("cites", "cited_step_indices"),
-    "reason": ("reason", "rationale"),
+    "axis": ("axis", "aspect", "rubric"), "confidence": ("confidence",),
+    "cites": ("cites", "cited_step_indices"), "reason": ("reason", "rationale"),
     "repeat": ("repeat",),
-}
+}  # fmt: skip
 # What users do after a run, in a file of proxies.
 SIGNALS = ("regenerated", "abandoned", "continued_unedited", "returned")
 # A message quotes no more than this of a cell, and names so many rows; the rest are counted.

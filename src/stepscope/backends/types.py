@@ -195,18 +195,14 @@ def list_evaluations(
         found.append(
             Evaluation(
                 key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
-                name=answer.measure,
-                trace=trace,
+                name=answer.measure, trace=trace,
                 span=homes[step] if step is not None and 0 <= step < len(homes) else None,
-                root=root,
-                value=answer.value,
-                label=answer.label,
-                reason=answer.reason,
+                root=root, value=answer.value, label=answer.label, reason=answer.reason,
                 annotator=ANNOTATORS.get(record.family, "LLM"),
                 at_ns=None if last is None else last.ns,
                 about={key: value for key, value in about.items() if value is not None},
             )
-        )
+        )  # fmt: skip
     return found
 
 

@@ -243,14 +243,10 @@ def _rank(
     if strongest is not None and factors[strongest.kind] >= localise.FACTORS[label]:
         kind = strongest.kind
     return RankedStep(
-        step=-1 if own.step is None else own.step,
-        share=share,
-        kind=kind,
-        label=label,
-        own=own.reason,
-        more=tuple(dict.fromkeys(one.reason for one in here)),
+        step=-1 if own.step is None else own.step, share=share, kind=kind, label=label,
+        own=own.reason, more=tuple(dict.fromkeys(one.reason for one in here)),
         cites=tuple(sorted(set(own.cites).union(*(one.cites for one in here)))),
-    )
+    )  # fmt: skip
 
 
 def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:

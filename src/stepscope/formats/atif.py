@@ -202,19 +202,12 @@ def read_atif_step(value: Json, index: int) -> Step:
         extra["timestamp"] = step.timestamp
     thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
     return Step(
-        index=index,
-        actor=_ACTORS[step.source],
-        kind=_kind(step, calls),
-        parts=(*thoughts, *read_content_parts(step.message)),
-        calls=calls,
-        results=results,
-        model=step.model_name,
-        usage=_read_usage(step.metrics),
-        cost_usd=None if step.metrics is None else step.metrics.cost_usd,
-        start=start,
-        replayed=bool(step.is_copied_context),
-        extra=extra or None,
-    )
+        index=index, actor=_ACTORS[step.source], kind=_kind(step, calls),
+        parts=(*thoughts, *read_content_parts(step.message)), calls=calls, results=results,
+        model=step.model_name, usage=_read_usage(step.metrics),
+        cost_usd=None if step.metrics is None else step.metrics.cost_usd, start=start,
+        replayed=bool(step.is_copied_context), extra=extra or None,
+    )  # fmt: skip
 
 
 def _kind(step: _Step, calls: tuple[ToolCall, ...]) -> StepKind:
@@ -463,11 +456,9 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
 def _write_metrics(spent: Trajectory | Step) -> dict[str, Json]:
     usage = spent.usage or Usage()
     counts = {
-        "prompt_tokens": usage.input_total,
-        "completion_tokens": usage.output_total,
-        "cached_tokens": usage.cache_read,
-        "cost_usd": spent.cost_usd,
-    }
+        "prompt_tokens": usage.input_total, "completion_tokens": usage.output_total,
+        "cached_tokens": usage.cache_read, "cost_usd": spent.cost_usd,
+    }  # fmt: skip
     return {key: value for key, value in counts.items() if value is not None}
 
 

@@ -122,15 +122,11 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
     told = {"timestamp": start is not None, "cost": cost is not None, "actions": said == actions}
     known = frozenset([key for key, is_told in told.items() if is_told])
     return replace(
-        step,
-        kind="call" if calls else step.kind,
-        calls=calls,
-        model=fields.text_at(response, "model"),
-        usage=fields.openai_usage(response.get("usage")),
-        cost_usd=None if cost is None else float(cost),
-        start=start,
+        step, kind="call" if calls else step.kind, calls=calls,
+        model=fields.text_at(response, "model"), usage=fields.openai_usage(response.get("usage")),
+        cost_usd=None if cost is None else float(cost), start=start,
         extra=fields.merge_extra(step.extra, fields.rest(more, known)),
-    )
+    )  # fmt: skip
 
 
 def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:

@@ -241,16 +241,14 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
     labels = [_label(record, first, limits) for record in records]
     opinions = [
         Opinion(
-            _assessment_name(record),
-            _told(record, limits)[0],
-            _WHO.get(_source(record), "model"),
+            _assessment_name(record), _told(record, limits)[0], _WHO.get(_source(record), "model"),
             text_at(record, "rationale") or "",
         )
         for record in records
         if isinstance(record.get("feedback"), dict)
         and not record.get("span_id")
         and record.get("valid") is not False
-    ]
+    ]  # fmt: skip
     if others:
         run = replace(run, extra={**(run.extra or {}), "assessments": others})
     return add_opinions(run, labels, opinions)

@@ -183,19 +183,13 @@ class Counts(msgspec.Struct, array_like=True):
         """Return the counts so far as the account of a file."""
         warned = sorted(self.warned.items())
         return Account(
-            uri=uri,
-            format=format_name,
-            runs=self.runs,
-            steps=self.steps,
-            calls=self.calls,
-            scores=self.scores,
-            repaired={code: n for code, n in warned if code in REPAIR_CODES},
+            uri=uri, format=format_name, runs=self.runs, steps=self.steps, calls=self.calls,
+            scores=self.scores, repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
-            quarantined=self.quarantined,
-            set_aside=dict(self.reasons),
+            quarantined=self.quarantined, set_aside=dict(self.reasons),
             kept_in_extra=dict(sorted(self.extra.items())),
             problem=None if problem is None else scrub_message(problem),
-        )
+        )  # fmt: skip
 
 
 def _count(counted: dict[str, int], key: str, n: int = 1) -> None:

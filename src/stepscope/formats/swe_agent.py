@@ -80,19 +80,12 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     told = fields.rest(info or {}, frozenset({"exit_status", "swe_agent_version"}))
     more = fields.rest(record, _RUN_KEYS | {"info"})
     draft = Trajectory(
-        id="",
-        name=task or "",
-        steps=_Conversation(record, found, model).steps(),
-        source=found.source(NAME),
-        workflow=NAME,
-        task=task,
-        agent="SWE-agent",
-        agent_version=typed.swe_agent_version,
-        termination=typed.exit_status,
-        usage=stats.usage,
+        id="", name=task or "", steps=_Conversation(record, found, model).steps(),
+        source=found.source(NAME), workflow=NAME, task=task, agent="SWE-agent",
+        agent_version=typed.swe_agent_version, termination=typed.exit_status, usage=stats.usage,
         cost_usd=stats.cost_usd,
         extra=fields.merge_extra(None if told is None else {"info": told}, more),
-    )
+    )  # fmt: skip
     return (found.finish(draft, ordinals),)
 
 

@@ -72,17 +72,11 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     correct = run.is_correct if run.is_correct is not None else run.is_corrected
     judged = Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
     draft = Trajectory(
-        id="",
-        name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
-        steps=steps,
-        source=found.source(NAME, run.question_ID),
-        workflow=workflow,
-        task=run.question_ID,
-        outcome=Outcome() if correct is None else judged,
-        labels=(label,),
-        case=_case(run, workflow),
-        extra=rest(record, _RECORD_KEYS),
-    )
+        id="", name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
+        steps=steps, source=found.source(NAME, run.question_ID), workflow=workflow,
+        task=run.question_ID, outcome=Outcome() if correct is None else judged, labels=(label,),
+        case=_case(run, workflow), extra=rest(record, _RECORD_KEYS),
+    )  # fmt: skip
     return (found.finish(draft, ordinals, unexpected),)
 
 

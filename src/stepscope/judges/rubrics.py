@@ -452,11 +452,9 @@ def _attribution_schema(answers: Sequence[str]) -> AnswerSchema:
 def object_schema(properties: AnswerSchema) -> AnswerSchema:
     """Return the schema of an object with exactly these fields."""
     return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
+        "type": "object", "properties": properties, "required": list(properties),
         "additionalProperties": False,
-    }
+    }  # fmt: skip
 
 
 def _list_schema(items: AnswerSchema, description: str) -> AnswerSchema:

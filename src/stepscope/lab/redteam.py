@@ -263,17 +263,13 @@ def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:
     runs, runs_flipped = {one.run.id for one in measured}, {one.run.id for one in flipped}
     asked = [one.dependent for one in flipped if one.dependent is not None]
     return ClassFlips(
-        class_=class_,
-        runs=len(runs),
-        runs_flipped=len(runs_flipped),
-        limit=upper_limit(len(runs_flipped), len(runs)) if runs else None,
-        tried=len(measured),
-        flipped=len(flipped),
-        neutral=sum(one.came_to == NEUTRAL for one in measured),
+        class_=class_, runs=len(runs), runs_flipped=len(runs_flipped),
+        limit=upper_limit(len(runs_flipped), len(runs)) if runs else None, tried=len(measured),
+        flipped=len(flipped), neutral=sum(one.came_to == NEUTRAL for one in measured),
         unmeasured=dict(sorted(absent.items())),
         narration_dependent=sum(asked) if len(asked) == len(flipped) else None,
         outranked=sum(one.outranked for one in flipped),
-    )
+    )  # fmt: skip
 
 
 def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap | Unmeasured:

@@ -18,12 +18,10 @@ ERROR, REDUNDANT = LABELS = ("ERROR", "REDUNDANT")
 _NO_STEPS = tuple(
     Unmeasured("not_applicable", "the agent did nothing", name)
     for name in (
-        STEP_LABELS_NAME,
-        f"{STEP_LABELS_NAME}.errors",
-        f"{STEP_LABELS_NAME}.redundant",
+        STEP_LABELS_NAME, f"{STEP_LABELS_NAME}.errors", f"{STEP_LABELS_NAME}.redundant",
         f"{STEP_LABELS_NAME}.steps",
     )
-)
+)  # fmt: skip
 _NO_LABELS = (
     Verdict(f"{STEP_LABELS_NAME}.errors", 0.0),
     Verdict(f"{STEP_LABELS_NAME}.redundant", 0.0),

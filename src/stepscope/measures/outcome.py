@@ -228,11 +228,9 @@ def _other_writes(case: Case, writes: Sequence[Exchange]) -> Answer:
         return _NOTHING_ELSE
     names = ", ".join(f"{write.call.name} at {write.step}" for write in writes)
     return Verdict(
-        "subgoals.other_writes",
-        float(len(writes)),
-        cites=tuple(write.step for write in writes),
+        "subgoals.other_writes", float(len(writes)), cites=tuple(write.step for write in writes),
         reason=f"nothing asked for {names}",
-    )
+    )  # fmt: skip
 
 
 def _outputs(trajectory: Trajectory, case: Case) -> Answer:

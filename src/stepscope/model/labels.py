@@ -87,14 +87,10 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         answer: Answer = Unmeasured("missing_input", _NOT_DECIDED, self.measure, self.step)
         if self.label is not None or self.value is not None:
             answer = Verdict(
-                self.measure,
-                value=self.value,
-                label=self.label,
-                step=self.step,
+                self.measure, value=self.value, label=self.label, step=self.step,
                 cites=self.cites or (() if self.step is None else (self.step,)),
-                reason=self.reason,
-                confidence=self.confidence,
-            )
+                reason=self.reason, confidence=self.confidence,
+            )  # fmt: skip
         return Record(
             trajectory=self.trajectory, answer=answer, version=GIVEN_VERSION, family=HUMAN,
             judge=self.annotator, rubric=self.measure.removeprefix(JUDGE_PREFIX),

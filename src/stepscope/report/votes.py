@@ -412,14 +412,12 @@ def measure_onsets(
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
                     stats.ratio(
-                        present[chosen, tenth],
-                        told[chosen, tenth],
-                        clusters[chosen],
+                        present[chosen, tenth], told[chosen, tenth], clusters[chosen],
                         unit_of_n="steps",
                     )
                     for tenth in range(TENTHS)
                 ),
-            )
+            )  # fmt: skip
 
 
 def _places(table: RunTable, one: JudgeAnswers, acted: Acted) -> tuple[Floats, Floats, Floats]:

@@ -246,11 +246,9 @@ def _raise_limits(outside: Outside) -> str:
 def _outlive(outside: Outside) -> str:
     # Whether it is still there when the caller looks is the caller's to say.
     subprocess.Popen(
-        ["/usr/bin/sleep", outside["sleeper"]],
-        start_new_session=True,
-        stdout=subprocess.DEVNULL,
+        ["/usr/bin/sleep", outside["sleeper"]], start_new_session=True, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )
+    )  # fmt: skip
     return ""
 
 

@@ -80,12 +80,10 @@ def syscall_filter(machine: str = "") -> bytes:
     table = SYSCALLS[machine]
     refuse, absent = _ERROR | EPERM, _ERROR | ENOSYS
     lines = [
-        _instruction(_LOAD, _ARCHITECTURE),
-        _instruction(_EQUAL, table.audit, 1, 0),
-        _instruction(_RETURN, _KILL),
-        _instruction(_LOAD, _NUMBER),
+        _instruction(_LOAD, _ARCHITECTURE), _instruction(_EQUAL, table.audit, 1, 0),
+        _instruction(_RETURN, _KILL), _instruction(_LOAD, _NUMBER),
         *_jump_if(_AT_LEAST, _X32, refuse),
-    ]
+    ]  # fmt: skip
     for number in table.refused:
         lines += _jump_if(_EQUAL, number, refuse)
     # Its arguments lie in memory, where a filter cannot look: libraries then use clone.

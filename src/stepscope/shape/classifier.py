@@ -361,24 +361,14 @@ def classify_block(
         resolved[:] = False
     where = _break_columns(sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.part)
     return types.ShapeBatch(
-        rows=rows,
-        reasons=np.empty(0, np.int8),
-        absences=inputs.ABSENCES,
-        log_likelihood=likelihood,
-        posterior=posterior,
+        rows=rows, reasons=np.empty(0, np.int8), absences=inputs.ABSENCES,
+        log_likelihood=likelihood, posterior=posterior,
         label=np.where(resolved, best, types.UNRESOLVED).astype(np.int8),
-        best=best.astype(np.int8),
-        unmodelled=unmodelled,
-        gof_p=gof_p,
-        low_level=mean + half < LOW,
-        mean=mean,
-        sigma=noise[:, observed].mean(1),
-        missing=np.full(len(values), (~observed).sum(), np.int16),
-        break_probability=where[0],
-        break_step=where[1],
-        break_low=where[2],
-        break_high=where[3],
-    )
+        best=best.astype(np.int8), unmodelled=unmodelled, gof_p=gof_p, low_level=mean + half < LOW,
+        mean=mean, sigma=noise[:, observed].mean(1),
+        missing=np.full(len(values), (~observed).sum(), np.int16), break_probability=where[0],
+        break_step=where[1], break_low=where[2], break_high=where[3],
+    )  # fmt: skip
 
 
 def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumptions) -> Floats:

@@ -242,10 +242,6 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 
 
 FORMAT = message_format(
-    NAME,
-    _likeness,
-    is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
-    step=anthropic_step,
-    whole=_read_record,
-    run=_finish,
-)
+    NAME, _likeness, is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
+    step=anthropic_step, whole=_read_record, run=_finish,
+)  # fmt: skip

@@ -93,19 +93,14 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
         ]
         found["response_metadata"] = fields.rest(about, frozenset(told))
     return Step(
-        index=index,
-        actor=said.actor,
-        kind=fields.step_kind(said.calls, said.results),
-        parts=said.parts,
-        calls=said.calls,
-        results=said.results,
+        index=index, actor=said.actor, kind=fields.step_kind(said.calls, said.results),
+        parts=said.parts, calls=said.calls, results=said.results,
         agent=(fields.text_at(inner, "name") or role) if ours else None,
-        model=messages.find_langchain_model(inner) if ours else None,
-        usage=_message_usage(inner),
+        model=messages.find_langchain_model(inner) if ours else None, usage=_message_usage(inner),
         finish_reason=messages.find_stop_reason(inner) if ours else None,
         id=fields.text_at(inner, "id"),
         extra={k: v for k, v in found.items() if v not in (None, {})} or None,
-    )
+    )  # fmt: skip
 
 
 def _message_usage(inner: dict[str, Json]) -> Usage | None:

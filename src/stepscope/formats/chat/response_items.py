@@ -270,12 +270,10 @@ def item_step(item: Json, index: int, reading: MessageOptions) -> Step:
         elif item["type"] == "mcp_call":
             own = item.get("id")
             call = parse_call(
-                _expect_text(item.get("name"), "name", index),
-                item.get("arguments"),
-                own if isinstance(own, str) else None,
-                limits=reading.limits,
+                _expect_text(item.get("name"), "name", index), item.get("arguments"),
+                own if isinstance(own, str) else None, limits=reading.limits,
                 extra=rest(item, _MCP_KEYS),
-            )
+            )  # fmt: skip
             call = msgspec.structs.replace(call, kind="mcp")
             judged = _mcp_status(item)
             if judged is not None:

@@ -218,22 +218,15 @@ def read_event_step(event: Json, index: int) -> Step:
     if isinstance(node, dict) and not any(node.values()):
         del found["node_info"]
     return Step(
-        index=index,
-        actor=actor,
-        kind=_find_step_kind(held, done, target),
-        parts=held.parts,
-        calls=held.calls,
-        results=results,
-        agent=author or None if actor == "agent" else None,
+        index=index, actor=actor, kind=_find_step_kind(held, done, target), parts=held.parts,
+        calls=held.calls, results=results, agent=author or None if actor == "agent" else None,
         model=fields.text_at(about, "model_version"),
         usage=read_adk_usage(about.get("usage_metadata")),
         start=fields.parse_time(about.get("timestamp")),
-        finish_reason=fields.text_at(about, "finish_reason"),
-        error=_failure(about),
-        id=fields.text_at(about, "id") or None,
-        replayed=about.get("partial") is True,
+        finish_reason=fields.text_at(about, "finish_reason"), error=_failure(about),
+        id=fields.text_at(about, "id") or None, replayed=about.get("partial") is True,
         extra=({"to": target} if target is not None else {}) | found or None,
-    )
+    )  # fmt: skip
 
 
 def _content(about: dict[str, Json], index: int) -> Content:

@@ -282,16 +282,10 @@ def _object(value: Json) -> dict[str, Json]:
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
     start, end = time_bounds(steps)
     return Trajectory(
-        id="",
-        name="",
-        steps=tuple(steps),
-        source=found.source(NAME),
-        workflow=NAME,
+        id="", name="", steps=tuple(steps), source=found.source(NAME), workflow=NAME,
         agent=next((step.agent for step in steps if step.agent is not None), None),
-        usage=total_usage(steps),
-        start=start,
-        end=end,
-    )
+        usage=total_usage(steps), start=start, end=end,
+    )  # fmt: skip
 
 
 def _events(about: dict[str, Json]) -> list[Step]:

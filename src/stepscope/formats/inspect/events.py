@@ -173,12 +173,10 @@ def sum_model_usage(used: Iterable[ModelUsage], *, less: Iterable[ModelUsage]) -
         return max(0, sum(known) - taken) if known else None
 
     return Usage(
-        input_total=summed("input_total"),
-        cache_read=summed("cache_read"),
-        cache_write=summed("cache_write"),
-        output_total=summed("output_total"),
+        input_total=summed("input_total"), cache_read=summed("cache_read"),
+        cache_write=summed("cache_write"), output_total=summed("output_total"),
         reasoning=summed("reasoning"),
-    )
+    )  # fmt: skip
 
 
 def sum_model_cost(used: Iterable[ModelUsage], *, less: Iterable[ModelUsage]) -> float | None:
@@ -432,18 +430,12 @@ class EventReader:
         node = self._tree.at(event)
         place = self._steps.answer(
             Step(
-                index=0,
-                actor="environment",
-                kind="result",
-                results=(result,),
-                start=(end if late else None) or parse_time(event.get("timestamp")),
-                end=end,
-                span=text_at(event, "span_id"),
-                sidechain=node is not None and node.inner,
-                id=tool.message_id,
-                extra=self._texts.resolve_in_place(rest(event, _TOOL)),
+                index=0, actor="environment", kind="result", results=(result,),
+                start=(end if late else None) or parse_time(event.get("timestamp")), end=end,
+                span=text_at(event, "span_id"), sidechain=node is not None and node.inner,
+                id=tool.message_id, extra=self._texts.resolve_in_place(rest(event, _TOOL)),
             )
-        )
+        )  # fmt: skip
         self._time(event, place)
         if tool.pending:
             self._warn("pending", "the log was written before the tool had answered", place)

@@ -245,10 +245,8 @@ class ProtobufReader:
             events=tuple(
                 [
                     SpanEvent(
-                        name=event.pop("name", ""),
-                        time_ns=_time(event.pop("timeUnixNano", 0)),
-                        attributes=event.pop("attributes", {}),
-                        extra=event or None,
+                        name=event.pop("name", ""), time_ns=_time(event.pop("timeUnixNano", 0)),
+                        attributes=event.pop("attributes", {}), extra=event or None,
                     )
                     for event in take("events", ())
                 ]
@@ -257,7 +255,7 @@ class ProtobufReader:
             scope=place.scope,
             links=tuple([{"attributes": {}, **link} for link in take("links", ())]),
             extra={**place.beside, **found, **name_extras(status=status)} or None,
-        )
+        )  # fmt: skip
 
     def _message(self, kind: str, message: ProtobufField) -> dict[str, Json]:
         """Return a message under the names of JSON; scopes and spans in it are left as fields."""

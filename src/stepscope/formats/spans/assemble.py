@@ -232,13 +232,8 @@ def _draft_trace(
         spans=tuple(
             [
                 Node(
-                    id=span.span_id,
-                    parent=span.parent_id,
-                    name=span.name,
-                    kind=span.kind,
-                    start_ns=span.start_ns,
-                    end_ns=span.end_ns,
-                    status=_STATUSES[span.status],
+                    id=span.span_id, parent=span.parent_id, name=span.name, kind=span.kind,
+                    start_ns=span.start_ns, end_ns=span.end_ns, status=_STATUSES[span.status],
                     attributes=span.attributes,
                     events=tuple([msgspec.to_builtins(event) for event in span.events]),
                     links=span.links,
@@ -260,7 +255,7 @@ def _draft_trace(
         end=end,
         warnings=tuple(warnings),
         extra=_extra(spans, extra),
-    )
+    )  # fmt: skip
 
 
 def _warnings(tree: SpanTree, first: Mapping[int, int]) -> list[Warn]:

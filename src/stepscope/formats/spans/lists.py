@@ -109,22 +109,16 @@ def read_flat_span(record: Json) -> RawSpan:
     if status is not None and (code.upper() not in _STATUSES or not told.keys() <= _STATUS):
         extra["status"] = status
     return RawSpan(
-        trace_id=ids[0],
-        span_id=ids[1],
-        parent_id=_parent(record),
+        trace_id=ids[0], span_id=ids[1], parent_id=_parent(record),
         name=text_at(record, "name") or "",
         kind="" if kind is None else str(kind).removeprefix("SpanKind.").lower(),
-        start_ns=find_ns(record, *_STARTS),
-        end_ns=find_ns(record, *_ENDS),
-        status=_STATUSES.get(code.upper(), "unset"),
-        status_message=message,
+        start_ns=find_ns(record, *_STARTS), end_ns=find_ns(record, *_ENDS),
+        status=_STATUSES.get(code.upper(), "unset"), status_message=message,
         attributes=read_span_attributes(record.get("attributes")),
         events=tuple([_event(event) for event in listed]),
-        resource=_resource(record.get("resource")),
-        scope=_scope(record),
-        links=tuple(links) if isinstance(links, list) else (links,),
-        extra=extra or None,
-    )
+        resource=_resource(record.get("resource")), scope=_scope(record),
+        links=tuple(links) if isinstance(links, list) else (links,), extra=extra or None,
+    )  # fmt: skip
 
 
 def _more(record: dict[str, Json]) -> dict[str, Json]:

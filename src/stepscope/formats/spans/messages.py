@@ -470,14 +470,10 @@ def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> SpanMessag
         actor = "environment"
     finish, name = value.get("finish_reason"), value.get("name")
     return SpanMessage(
-        actor,
-        tuple(parts),
-        tuple(calls),
-        tuple(results),
+        actor, tuple(parts), tuple(calls), tuple(results),
         name if isinstance(name, str) and actor != "environment" else None,
-        finish if isinstance(finish, str) else None,
-        rest(value, known),
-    )
+        finish if isinstance(finish, str) else None, rest(value, known),
+    )  # fmt: skip
 
 
 def _calls(value: dict[str, Json]) -> list[Json]:

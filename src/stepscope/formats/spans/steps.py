@@ -158,17 +158,12 @@ class SpanSteps:
         agent = self._tree.agents[at]
         own = self._tree.contents[at].agent
         return Step(
-            index=len(self.steps),
-            actor=actor,
-            kind=kind,
-            parts=message.parts,
-            calls=message.calls,
-            results=message.results,
+            index=len(self.steps), actor=actor, kind=kind, parts=message.parts,
+            calls=message.calls, results=message.results,
             agent=(agent or own or message.name) if actor == "agent" else message.name,
-            finish_reason=message.finish,
-            span=self._spans[at].span_id or None,
+            finish_reason=message.finish, span=self._spans[at].span_id or None,
             extra=message.extra,
-        )
+        )  # fmt: skip
 
     def _context(self, at: int, said: SpanContent) -> None:
         seen: Counter[tuple[str, str]] = Counter()

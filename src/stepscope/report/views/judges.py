@@ -183,14 +183,12 @@ def tabulate_claims(found: Panels) -> doc.Table:
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
         (
-            words.name_panel(panel),
-            f"{claim.second} against {claim.first}",
-            words.describe_effect(claim.effect),
-            format_p(claim.p_adjusted),
+            words.name_panel(panel), f"{claim.second} against {claim.first}",
+            words.describe_effect(claim.effect), format_p(claim.p_adjusted),
         )
         for panel, claim in made
         if claim.survives
-    )
+    )  # fmt: skip
     n = len(made)
     note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
     head = ("", "groups", "difference", "p, Holm")
@@ -292,13 +290,11 @@ def tabulate_answers(found: Panels) -> doc.Table:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
-            words.name_rubric(one.rubric),
-            *_whose(one.judge, one.group, found),
-            format_counts(one.counts) or "-",
-            format_counts(one.lost) or "0",
+            words.name_rubric(one.rubric), *_whose(one.judge, one.group, found),
+            format_counts(one.counts) or "-", format_counts(one.lost) or "0",
         )
         for one in found.answers
-    )
+    )  # fmt: skip
     head = ("", *_who(found), "answers", "without one")
     return make_sheet("answers", "Other answers", head, rows)
 
@@ -530,17 +526,11 @@ def _row(found: types.GroupAgreement) -> doc.TableRow:
     gwet, raw = found["gwet"], found["raw"]
     short = ", ".join(words.shorten_names(found.raters).values())
     return doc.make_row(
-        doc.TableCell(_title(found), short=short if found.of != "all" else ""),
-        _value(raw),
-        _value(kappa),
-        _interval(kappa),
-        _value(gwet),
-        _interval(gwet),
-        _value(found["alpha"]),
-        _value(found["jaccard"]),
-        f"{found.n:,}",
+        doc.TableCell(_title(found), short=short if found.of != "all" else ""), _value(raw),
+        _value(kappa), _interval(kappa), _value(gwet), _interval(gwet), _value(found["alpha"]),
+        _value(found["jaccard"]), f"{found.n:,}",
         "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}",
-    )
+    )  # fmt: skip
 
 
 def _value(figure: Figure) -> str:

@@ -499,12 +499,10 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
         alt=" ".join(describe_curve(curve)) or "Score by step.",
         rows=make_curve_rows(curve, count, to),
         table=Table(
-            id=f"{anchor}-scores",
-            caption=f"Scores by step{first}",
-            columns=make_columns(*labels, numbers=labels),
-            rows=tuple(rows),
+            id=f"{anchor}-scores", caption=f"Scores by step{first}",
+            columns=make_columns(*labels, numbers=labels), rows=tuple(rows),
         ),
-    )
+    )  # fmt: skip
 
 
 def make_curve_rows(

@@ -210,13 +210,11 @@ def _usage(about: Mapping[str, Json]) -> Usage | None:
         ),
         read=find_count(about, f"{told}cache_read.input_tokens", f"{told}cache_read_input_tokens"),
         written=find_count(
-            about,
-            f"{told}cache_write.input_tokens",
-            f"{told}cache_creation.input_tokens",
+            about, f"{told}cache_write.input_tokens", f"{told}cache_creation.input_tokens",
             f"{told}cache_creation_input_tokens",
         ),
         reasoning=find_count(about, f"{told}reasoning.output_tokens", f"{told}reasoning_tokens"),
-    )
+    )  # fmt: skip
 
 
 def _call(about: Mapping[str, Json], limits: Limits) -> ToolCall:
