@@ -218,11 +218,9 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Say it as its texts, each under a line that names it."""
         asked, schema = self.request, msgspec.json.format(msgspec.json.encode(self.request.schema))
         texts = {
-            "system": asked.system,
-            "context": asked.context,
-            "question": asked.question,
+            "system": asked.system, "context": asked.context, "question": asked.question,
             f"answer, as {asked.schema_name}": schema.decode(),
-        }
+        }  # fmt: skip
         head = f"=== {self.judge}, {self.rubric}: at most {asked.max_output_tokens:,} tokens back"
         head += f", {len(asked.media):,} images" if asked.media else ""
         return "\n".join([head, *(f"--- {name}\n{text}" for name, text in texts.items())])
@@ -279,14 +277,12 @@ def find_faulted(
             first = min(faults, default=-1)
             found.append(
                 JudgeFinding(
-                    judge=one.asked.judge,
-                    rubric=f"{one.rubric} {one.asked.mode}".rstrip(),
-                    judged=len(judged),
-                    faulted=len(faults),
+                    judge=one.asked.judge, rubric=f"{one.rubric} {one.asked.mode}".rstrip(),
+                    judged=len(judged), faulted=len(faults),
                     first="" if first < 0 else str(runs.name[first]),
                     step=min(faults.get(first, ()), default=None),
                 )
-            )
+            )  # fmt: skip
     return tuple(sorted(found, key=lambda one: -one.faulted))
 
 

@@ -597,12 +597,10 @@ def _loops(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> It
     names = ", ".join(exchange.call.name for exchange in cycle[:period])
     return (
         Verdict(
-            "loops",
-            float(length),
-            cites=tuple(exchange.step for exchange in cycle),
+            "loops", float(length), cites=tuple(exchange.step for exchange in cycle),
             reason=f"{length} calls go round: {names}",
         ),
-    )
+    )  # fmt: skip
 
 
 LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _loops)

@@ -362,12 +362,10 @@ async def overview_page(request: Request) -> Response:
     found = await load_chosen(request)
     documents = read_gate_reports(request.app.state.gates)
     page = pages.make_overview_page(
-        found.report,
-        found.runs,
-        links=_links(request),
+        found.report, found.runs, links=_links(request),
         query=parse_run_query(request.query_params),
         decided=documents[-1].report if documents else None,
-    )
+    )  # fmt: skip
     return render_response(request, page)
 
 

@@ -451,11 +451,9 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> doc.Table
         else:
             rows.append(doc.make_row(name, _value(figure), format_interval(figure), f"{n:,}"))
     columns = (
-        doc.TableColumn(corner),
-        doc.TableColumn("value", number=True, least=6),
-        doc.TableColumn("95 % interval", least=15),
-        doc.TableColumn("n", number=True),
-    )
+        doc.TableColumn(corner), doc.TableColumn("value", number=True, least=6),
+        doc.TableColumn("95 % interval", least=15), doc.TableColumn("n", number=True),
+    )  # fmt: skip
     return doc.Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
 
 

@@ -363,12 +363,10 @@ def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | N
 
 # Label, field of a row, and unit of the numbers that it holds.
 FIELDS = COLUMNS | {
-    "id": ("id", "id", ""),
-    "workflow": ("workflow", "workflow", ""),
-    "trial": ("trial", "trial", ""),
-    "agent_version": ("version", "agent_version", ""),
+    "id": ("id", "id", ""), "workflow": ("workflow", "workflow", ""),
+    "trial": ("trial", "trial", ""), "agent_version": ("version", "agent_version", ""),
     "started": ("started", "start_ns", ""),
-}
+}  # fmt: skip
 # What is printed where no columns are asked for; the first is the run.
 USUAL = ("run", "outcome", "steps", "calls", "failed", "axes", "agent")
 TAG = "tag."
