@@ -12,7 +12,7 @@ from stepscope.api.calibration import list_calibration
 from stepscope.cases.split import draw_split, freeze
 from stepscope.gates.settings import WorkflowTable
 from stepscope.model import Case, Label, Outcome, Verdict
-from stepscope.model.records import DRIFT_REPEAT
+from stepscope.model.records import BIAS_REPEAT, DRIFT_REPEAT
 from stepscope.report.document import Document, EmptyNotice, Table
 from stepscope.report.render.pages import make_calibration_page
 from stepscope.settings import Settings
@@ -24,7 +24,7 @@ from tests.report.test_production import EVALUATION, PRODUCTION, put
 JUDGE = "openai/a"
 TITLES = [
     "Labels of people", "Judges beside people", "Noise of judges", "Drift of judges",
-    "Versions of rubrics", "Held-out gap", "Evaluation and production",
+    "Bias of judges", "Versions of rubrics", "Held-out gap", "Evaluation and production",
 ]  # fmt: skip
 
 
@@ -41,6 +41,11 @@ def judged(runs: int = 24, judge: str = JUDGE) -> Store:
                  prompt=version * 16, family="openai")
             for n in range(runs)
         ])  # fmt: skip
+    made.append([
+        said(judge, n, verdict(n < 9), version="2", repeat=BIAS_REPEAT, prompt="b" * 16,
+             family="openai")
+        for n in range(runs)
+    ])  # fmt: skip
     made.append_labels([
         Label(
             trajectory=f"r{n}", measure=f"judge.{AXIS}", annotator="ann", queue="uniform",
@@ -85,6 +90,9 @@ def test_judges_are_beside_people_with_their_drift_and_their_versions() -> None:
     assert [row[:5] for row in cells(parts["Versions of rubrics"])] == [
         [AXIS, JUDGE, "1 -> 2", "24", "1 of 24"]
     ]
+    assert [row[:5] for row in cells(parts["Bias of judges"])] == [
+        [JUDGE, AXIS, "longer", "+4.2 points", "-10 to 18"]
+    ]
     labels = parts["Labels of people"]
     assert not isinstance(labels, EmptyNotice)
 
@@ -98,7 +106,7 @@ def test_the_gap_is_of_the_corpora_of_the_settings(tmp_path: Path) -> None:
     held = {task for _, task in split.tasks("held_out")}
     settings = Settings(workflow={"shop": WorkflowTable(cases=str(corpus))})
     with stepscope.open(tmp_path / "runs.db", settings=Settings()) as notebook:
-        assert isinstance(list_calibration(notebook.store, settings)[1][TITLES[5]], EmptyNotice)
+        assert isinstance(list_calibration(notebook.store, settings)[1][TITLES[6]], EmptyNotice)
         notebook.store.put(
             run(
                 user(case.task), agent("Done."), id=case.task, name=case.task, task=case.task,
@@ -106,8 +114,8 @@ def test_the_gap_is_of_the_corpora_of_the_settings(tmp_path: Path) -> None:
             )
             for case in cases
         )  # fmt: skip
-        (row,) = cells(list_calibration(notebook.store, settings)[1][TITLES[5]])
-        assert isinstance(list_calibration(notebook.store, Settings())[1][TITLES[5]], EmptyNotice)
+        (row,) = cells(list_calibration(notebook.store, settings)[1][TITLES[6]])
+        assert isinstance(list_calibration(notebook.store, Settings())[1][TITLES[6]], EmptyNotice)
     assert row[0] == "7"
     assert row[3] == "+100 points"
 

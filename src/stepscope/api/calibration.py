@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from stepscope.api.agreement import CalibrationView, view_calibration
 from stepscope.api.judging import find_first_answers
+from stepscope.calibrate.bias import find_bias
 from stepscope.calibrate.drift import JudgeDrift, measure_drift
 from stepscope.calibrate.gap import HeldOutGap, measure_gap
 from stepscope.calibrate.history import trace_rubric
@@ -70,6 +71,7 @@ def list_calibration(store: Store, settings: Settings) -> tuple[str, Calibration
         "Judges beside people": _compare_with_people(view),
         "Noise of judges": _tell_noise(store),
         "Drift of judges": _tell_drift(shifts),
+        "Bias of judges": _tell_bias(store),
         "Versions of rubrics": _trace_rubrics(store),
         "Held-out gap": _tell_gaps(store, settings),
         "Evaluation and production": _tell_production(store, seed),
@@ -154,6 +156,21 @@ def _tell_drift(found: Sequence[JudgeDrift]) -> Document | EmptyNotice:
     names = ("judge", "rubric", "occasion", "label", "shift", "95 % interval", "n", "decision")
     columns = make_columns(*names, numbers=("occasion", "shift", "n"))
     return [[Table(id="drift", columns=columns, rows=tuple(rows))]]
+
+
+def _tell_bias(store: Store) -> Document | EmptyNotice:
+    if not (found := hide_in(store.shown, find_bias(store))):
+        return EmptyNotice(
+            said="No judge was asked again with one thing changed.",
+            commands=("stepscope judge --bias 100 --judge PROVIDER/MODEL",),
+        )
+    rows = []
+    for one in found:
+        shift = _cells(one.shift, signed=True)
+        rows.append(make_row(one.judge, one.rubric, one.change, *shift, _decide(one.decision)))
+    names = ("judge", "rubric", "changed", "shift", "95 % interval", "n", "decision")
+    columns = make_columns(*names, numbers=("shift", "n"))
+    return [[Table(id="bias", columns=columns, rows=tuple(rows))]]
 
 
 def _trace_rubrics(store: Store) -> Document | EmptyNotice:
