@@ -14,7 +14,10 @@ import msgspec
 import pytest
 
 import stepscope
+from bars.measures._labelled_runs import examples_of
+from bars.planted.planted import score_by_rules
 from stepscope.api import Notebook
+from stepscope.report.suspects import list_suspects
 from stepscope.settings import Settings
 from stepscope.values import Estimate
 from tests.factories import agent, run
@@ -136,3 +139,23 @@ def test_a_judge_of_development_tasks_stands_beside_people_with_the_published_fi
     assert found.confusion == ((69, 12), (17, 268))
     assert (values["recall.met"], values["recall.unmet"]) == pytest.approx((69 / 81, 268 / 285))
     assert found.decision.outcome == "pass"
+
+
+def test_suspects_beside_public_labels_are_right_as_often_as_the_bar_counts(shared: Path) -> None:
+    """Of the list that is printed: `bars.measures` reads runs and labels in a way of its own."""
+    ranks = []
+    for name in ("whowhen-algorithm", "whowhen-handcrafted"):
+        for made, named in examples_of(shared)[name]:
+            shown = list_suspects(made, made.case, score_by_rules(made, None)).suspects
+            order = [one.first for one in shown]
+            ranks += [order.index(step) for step in sorted(named) if step in order][:1]
+    with stepscope.open(":memory:", settings=Settings()) as notebook:
+        for folder in ("algorithm-generated", "hand-crafted"):
+            notebook.add(shared / "whowhen" / folder)
+        notebook.score()
+        found = notebook.calibrate_judge()["localise"]
+    assert found.n == len(ranks) == 89
+    for name, most in (("first", 1), ("among_three", 3), ("among_five", 5)):
+        figure = found.figures[name]
+        assert isinstance(figure, Estimate)
+        assert round(figure.value * figure.n) == sum(rank < most for rank in ranks)

@@ -144,6 +144,11 @@ def test_the_same_lock_gives_the_same_bytes(tmp_path: Path) -> None:
     assert (tmp_path / LOCK_FILE).read_bytes() == raw
 
 
+def test_a_lock_of_one_version_is_sealed_as_before_locks_kept_earlier_ones(tmp_path: Path) -> None:
+    locked(tmp_path, "no_look")
+    assert "earlier" not in (tmp_path / LOCK_FILE).read_text("utf-8")
+
+
 def test_an_earlier_version_keeps_its_text(tmp_path: Path) -> None:
     first = Path(own(tmp_path)).read_text("utf-8")
     locked(tmp_path, own(tmp_path))
@@ -154,10 +159,10 @@ def test_an_earlier_version_keeps_its_text(tmp_path: Path) -> None:
     Path(own(tmp_path)).write_text(first, encoding="utf-8")
     entry = locked(tmp_path, str(tmp_path / "ending.md")).get("mine.ending")
     assert entry is not None
-    assert (entry.version, list(entry.earlier)) == ("1", ["2"])
+    assert (entry.version, list(entry.earlier or {})) == ("1", ["2"])
     entry = locked(tmp_path, own(tmp_path, "2", "Is it not so?")).get("mine.ending")
     assert entry is not None
-    assert (entry.version, list(entry.earlier)) == ("2", ["1"])
+    assert (entry.version, list(entry.earlier or {})) == ("2", ["1"])
 
 
 def test_test_sets_that_a_rubric_has_seen_stay_seen_under_its_next_version(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_a_mode_is_one_sentence_with_its_counts_what_is_shown_and_its_runs() -> 
 
 def test_what_the_outcome_is_judged_by_is_said_to_be_not_tested() -> None:
     shown = text.render([lay_out_modes(made({2: (MISSING,)}).modes)], 100)
-    assert re.search(r"\(is itself the failure\) +6 of 6 +- ", shown)
+    assert re.search(r"\(the failure itself\) +6 of 6 +- ", shown)
     said = " ".join(shown.split())
     assert "No mode could be tested: a test needs" in said
     counted = (

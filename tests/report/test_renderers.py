@@ -59,7 +59,7 @@ Look first       steps  suspect  evidence
   b                  2  -        unexplained: the rules found nothing to point at
   c                  2  -        clean: the rules found nothing to point at
 
-This report says nothing about: suspect-step accuracy (no labels here).
+This report does not cover: suspect-step accuracy (no labels here).
 Next: stepscope show airline/9/2
 """
 

@@ -28,7 +28,7 @@ Queue = Annotated[int | None, Option(
     min=1, metavar="N", help="List N runs and steps on which judge families disagree.",
 )]  # fmt: skip
 Raters = Annotated[str | None, Option(
-    metavar="NAME,...", help="Only these raters: names or families, or how these begin.",
+    metavar="NAME,...", help="Only these raters: names or families, or prefixes of them.",
 )]  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def agree(
 ) -> int:  # fmt: skip
     """Compare raters: judges, the rules, people.
 
-    The command prints for each rubric: raw agreement, kappa, AC1 and alpha for every pair of
+    For each rubric, the command prints raw agreement, kappa, AC1 and alpha for every pair of
     raters, with intervals over runs; whether the rubric may be applied automatically; and the most
     disputed steps. The exit code is 4 if nothing could be decided.
 
@@ -137,7 +137,7 @@ def judge_(
 ) -> int:  # fmt: skip
     """Compare judges with the people who labelled the same runs.
 
-    The command prints for each judge and rubric: a table that compares the judge's labels with
+    For each judge and rubric, the command prints: a table that compares the judge's labels with
     people's labels; accuracy, kappa, AC1, bias, recall of each label, correlation and concordance,
     with intervals over tasks; how often the judge is right at each confidence; and whether the
     judge can be accepted, or how many more labels are needed to decide this. The exit code is 4 if
@@ -176,7 +176,7 @@ def labels_(
 ) -> int:
     """Say what people's labels can decide, and what they cannot.
 
-    The command prints for each rubric: how precise a rate computed from these labels is; which
+    For each rubric, the command prints: how precise a rate computed from these labels is; which
     labels may not be used for a rate; how many more labels are needed before a judge can be
     accepted; and whether people agree with each other. The exit code is 4 if there is no label. The
     columns of FILE are named as in `import --verdicts`.
@@ -249,7 +249,7 @@ def gap(
 ) -> int:  # fmt: skip
     """Compare scores on held-out tasks with scores on the others.
 
-    The command prints for each version: the gap with its interval; whether the gap shows inflated
+    For each version, the command prints: the gap with its interval; whether the gap shows inflated
     scores; the chance that these tasks detect a gap of .10; the trend on the same tasks; and
     whether you should stop using the benchmark. First freeze the cases with stepscope case split
     --freeze. The exit code is 3 if scores are inflated, and 4 if nothing could be decided.
@@ -350,16 +350,16 @@ User = Annotated[str, Option(
 
 def production(
     *, evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
-    production: Annotated[str, Option(metavar="EXPR", help="The runs of production.")],
+    production: Annotated[str, Option(metavar="EXPR", help="The production runs.")],
     user: User = "user", since: options.Since = None, seed: options.Seed = None,
     store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
     """Compare the shapes of evaluation runs and production runs.
 
-    Both groups of runs need step scores by one judge. Every share has an interval. A change is
-    shown if random exchanges of whole users between the groups seldom give a change as large in any
-    shape. The exit code is 3 if a change is shown.
+    Both groups of runs need step scores from the same judge. Every share has an interval. A change
+    counts as shown if swapping users at random between the groups seldom makes a change as large in
+    any shape. The exit code is 3 if a change is shown.
 
     Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
     'live'"
@@ -377,8 +377,8 @@ def followup(
 ) -> int:  # fmt: skip
     """Compare shapes of production runs before and after a change.
 
-    The command works like stepscope calibrate production, and answers the question: did the shape
-    against which the change was made become rarer?
+    The command works like stepscope calibrate production. Use it to see whether the shape that the
+    change was meant to reduce became rarer.
 
     Example: stepscope calibrate followup --before "agent_version = '1'" --after "agent_version =
     '2'"
@@ -420,10 +420,11 @@ def grounding(
     seed: options.Seed = None, store: options.StorePath = None, offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> int:  # fmt: skip
-    """Estimate how far step scores move what users do: regenerated, abandoned and so on.
+    """Estimate how strongly step scores affect what users do, such as abandoning a run.
 
-    The confounders that you name are taken out of scores and signals. Scores given twice tell the
-    error of the judge, which is corrected for. The exit code is 4 if there is no estimate.
+    The confounders that you name are taken out of scores and signals. Steps scored twice show the
+    error of the judge, and the estimate is corrected for it. The exit code is 4 if there is no
+    estimate.
 
     Example: stepscope calibrate grounding --proxies signals.csv --confounders tag.difficulty
     """

@@ -33,7 +33,9 @@ BaselineFile = Annotated[
 Trials = Annotated[
     int | None,
     Option(
-        min=1, max=1000, help="How often each case must have been run. Default: as in the baseline."
+        min=1,
+        max=1000,
+        help="How many times each case must have been run. Default: as in the baseline.",
     ),
 ]
 Cases = Annotated[
@@ -49,7 +51,7 @@ Failing = Annotated[Literal["soft", "hard"], Option(
     help="The command fails if a gate of at least this severity fails.",
 )]  # fmt: skip
 Undecided = Annotated[Literal["pass", "fail"] | None, Option(
-    help="How to count gates that are undecided because runs are too few. Default: exit code 4.",
+    help="How to count gates that too few runs leave undecided. Default: exit code 4.",
 )]  # fmt: skip
 MaxMinutes = Annotated[float | None, Option(
     min=0, help="Stop after this time; gates that are not decided by then give exit code 4.",
@@ -254,7 +256,8 @@ def split(
     by: Annotated[
         str,
         Option(
-            metavar="FIELD,...", help="Strata of the draw: difficulty, workflow, or keys of tags."
+            metavar="FIELD,...",
+            help="Stratify the draw by these: difficulty, workflow, or keys of tags.",
         ),
     ] = "",
     workflow: OfWorkflow = "",

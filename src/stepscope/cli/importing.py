@@ -44,7 +44,7 @@ Workers = Annotated[int | None, Option(
 )]  # fmt: skip
 Since = Annotated[str | None, Option(
     metavar="WHEN",
-    help="With a backend: fetch only traces that began since this time (7d means 7 days ago; or "
+    help="With a backend: fetch only traces that began after this time (7d means 7 days ago; or "
     "12h, 2026-01-31). The word last means: traces received since the previous fetch. "
     "Default: all.",
 )]  # fmt: skip
@@ -140,7 +140,7 @@ def import_(
     each run when the run ends. Runs can also be fetched from a tracing backend; the address and key
     of the backend come from the environment variables that its SDK reads. --verdicts imports
     verdicts on runs in the store, given by people or other judges; stepscope agree can then compare
-    them. --outcomes imports the outcome of each run, as a check, a reward or a person decided it.
+    them. --outcomes imports the outcome of each run, as given by a check, a reward or a person.
 
     Example: stepscope import runs/ --agent gpt-4o --tag experiment=a
 

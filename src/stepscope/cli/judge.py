@@ -98,10 +98,10 @@ Drift = Annotated[int | None, Option(
 )]  # fmt: skip
 Bias = Annotated[int | None, Option(
     min=20, metavar="N",
-    help="Ask again about N runs, each longer, or with answers or examples in reverse " "order.",
+    help="Ask again about N runs, each made longer, or with answers or examples in reverse order.",
 )]  # fmt: skip
 AllowUnlocked = Annotated[bool, Option(
-    "--allow-unlocked", help="Judge evaluation sets even by rubrics that are not locked.",
+    "--allow-unlocked", help="Let rubrics that are not locked judge evaluation sets.",
 )]  # fmt: skip
 STOPPED = 130
 BUDGET = 5
@@ -394,7 +394,7 @@ def history(
 ) -> int:
     """Show how answers changed between versions of a rubric.
 
-    The command prints for every pair of versions and each judge: labels, confidences and cited
+    For every pair of versions and each judge, the command prints: labels, confidences and cited
     steps on the same runs (for two runs or more, also shares and means); whether the judges agree;
     and the diff of the two texts.
 
@@ -428,7 +428,7 @@ def adopt(
     margin: Annotated[
         float,
         Option(
-            metavar="SHARE", help="The new judge may be right less often, by at most this share."
+            metavar="SHARE", help="How much less often than the old judge the new one may be right."
         ),
     ] = 0.05,
     where: options.WhereText = None,

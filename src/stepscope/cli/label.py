@@ -53,7 +53,10 @@ def label(
     ] = 1,
     new: Annotated[bool, Option("--new", help="Draw another queue; the old one is kept.")] = False,
     show_verdicts: Annotated[
-        bool, Option("--show-verdicts", help="Show what judges said; labels then are not blind.")
+        bool,
+        Option(
+            "--show-verdicts", help="Show what judges said; the labels are then no longer blind."
+        ),
     ] = False,
     port: Annotated[
         int | None, Option(min=1, max=65535, help="The port. Default: a free one.")
@@ -74,11 +77,11 @@ def label(
 ) -> int:
     """Label runs or steps in the browser, by keyboard.
 
-    One key press gives the answer and moves to the next question; each answer is saved to disk
-    before that. Run the same command again to continue an unfinished queue. With another
-    --annotator, a second person labels other items of the same queue, and also the --overlap items,
-    which everybody labels. When both people are done, --queue adjudication asks once more about the
-    items that they answered differently.
+    One key press gives the answer, saves it to disk and moves to the next question. Run the same
+    command again to continue an unfinished queue. With another --annotator, a second person labels
+    other items of the same queue, and also the --overlap items, which everybody labels. When both
+    people are done, --queue adjudication asks once more about the items that they answered
+    differently.
 
     Example: stepscope label --rubric outcome --sample 20 --annotator ann
     """

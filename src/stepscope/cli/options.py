@@ -70,11 +70,14 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
 
 Run = Annotated[str, Argument(
     metavar="RUN", autocompletion=complete_run,
-    help="The run's name or id, or a beginning of it that fits only one run.",
+    help="The run's name or id, or a prefix that matches only one run.",
 )]  # fmt: skip
 Since = Annotated[
     str | None,
-    Option(metavar="WHEN", help="Only runs that began since this time: 7d, 12h, 2026-01-31."),
+    Option(
+        metavar="WHEN",
+        help="Only runs that began after this time: 7d (7 days ago), 12h, 2026-01-31.",
+    ),
 ]
 By = Annotated[
     str | None,

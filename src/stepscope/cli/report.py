@@ -119,7 +119,7 @@ def report(
     Every figure has its interval, its n (how many values it comes from), and the number of runs
     that could not be measured. With PATHS, these traces are read into the store and scored, and the
     report covers only these traces. Without PATHS, the report covers the runs of the store. --store
-    may also name a folder written by "export --verdicts only --format parquet"; the single runs in
+    may also name a folder written by "export --verdicts only --format parquet"; individual runs in
     this folder cannot be shown. --by step_agent makes one group for each agent that is named in the
     steps.
 
@@ -317,7 +317,7 @@ def view(
         int | None, Option(min=1, max=65535, help="The port. Default: 7357, or a free one.")
     ] = None,
     host: Annotated[
-        str, Option(help=f"The host. Any but loopback needs a secret in {TOKEN_VARIABLE}.")
+        str, Option(help=f"The host. Any other than loopback needs a secret in {TOKEN_VARIABLE}.")
     ] = "127.0.0.1",
     gates: Gates = None,
     no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,

@@ -32,7 +32,9 @@ def export(
     ] = None,
     format_: Annotated[
         Literal["ours", "atif", "parquet", "otlp"],
-        Option("--format", help="The format to write; ours means JSON lines of stepscope."),
+        Option(
+            "--format", help="The format to write; ours means the JSON lines format of stepscope."
+        ),
     ] = "ours",
     verdicts: Annotated[
         Literal["none", "only", "labels", "gen_ai", "openinference"] | None,
@@ -99,7 +101,8 @@ def export(
 def purge(
     *,
     older_than: Annotated[
-        str | None, Option(metavar="AGE", help="Only runs stored longer ago than this: 30d, 12h.")
+        str | None,
+        Option(metavar="AGE", help="Only runs stored more than this long ago: 30d, 12h."),
     ] = None,
     where: options.WhereText = None,
     yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
@@ -247,7 +250,8 @@ def show(
         int | None, Option(min=0, help="Print this step in full, with the steps around it.")
     ] = None,
     steps: Annotated[
-        str | None, Option(metavar="A:B", help="Print steps A to B (without B), unfolded.")
+        str | None,
+        Option(metavar="A:B", help="Print the steps from A up to, but not including, B, unfolded."),
     ] = None,
     store: options.StorePath = None,
     offline: options.Offline = False,

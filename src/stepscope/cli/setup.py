@@ -117,7 +117,7 @@ def demo(
         terminal.print_text(f"\nNot counted above, but worth a look: {run.name}, step {where}:")
         terminal.print_text(f"  {shorten(said, terminal.terminal_width() - 2, ends=True)}")
     terminal.print_text(
-        f"\nOpen {page} in a browser, or see the same with:\n"
+        f"\nOpen {page} in a browser, or view the same pages with:\n"
         f'  stepscope view {option} --where "{DEMO_FILTER}"\n'
         "\nThese are real runs, nearly all of gpt-4o on airline tasks of tau-bench.\n"
         "Read some of them, then your own runs:\n"
@@ -129,7 +129,7 @@ def demo(
     )
     if shutil.which("stepscope") is None:
         terminal.print_text(
-            "\nYour shell does not find the command stepscope yet. To change this for this shell:\n"
+            "\nYour shell does not find the command stepscope yet. To make it available here:\n"
             f"  . {shlex.quote(os.path.relpath(Path(sys.executable).with_name('activate')))}"
         )
 

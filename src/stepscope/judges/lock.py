@@ -47,7 +47,8 @@ class LockedRubric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     agreed: str = ""  # who agreed on the development runs, and by which figure
     agreement: Figure | None = None
     tests: tuple[ConsumedSet, ...] = ()  # the first first
-    earlier: dict[str, str] = {}  # hash of the file of each version locked before
+    # hash of the file of each version locked before; left out of files where there is none
+    earlier: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RubricLock(SealedFile, frozen=True, kw_only=True):
@@ -99,7 +100,7 @@ def explain_unlocked(rubric: Rubric, lock: RubricLock) -> str:
 def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
     """Return the entry of a rubric as it is; `ConfigError` for another text under one version."""
     before = lock.get(rubric.name)
-    known = {} if before is None else before.earlier | {before.version: before.file}
+    known = {} if before is None else (before.earlier or {}) | {before.version: before.file}
     if known.get(rubric.version, rubric.hash) != rubric.hash:
         raise ConfigError(
             f"{path or rubric.name}: version {rubric.version} is locked with another text; raise "
@@ -113,7 +114,7 @@ def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
         return made
     earlier = {version: file for version, file in known.items() if version != rubric.version}
     return msgspec.structs.replace(
-        made, development=before.development, tests=before.tests, earlier=earlier
+        made, development=before.development, tests=before.tests, earlier=earlier or msgspec.UNSET
     )
 
 

@@ -339,7 +339,7 @@ def _reasons(trajectory: Trajectory, found: RuleFindings, goals: list[SubGoal]) 
     if missed := [x for x in (untold, find_uncalled_goals(trajectory, goals)) if x]:
         yield f"the agent {'; it '.join(missed)}"
     if trajectory.outcome.source == "check" and trajectory.outcome.reason:
-        yield f"the check reports: {trajectory.outcome.reason}"
+        yield f"its check reports: {trajectory.outcome.reason}"
 
 
 def _merge(ranked: rank.StepRanking, findings: Sequence[SuspectSteps]) -> tuple[SuspectSteps, ...]:

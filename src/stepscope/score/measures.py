@@ -267,7 +267,7 @@ class ScoringResult(msgspec.Struct, frozen=True, kw_only=True):
         kinds = sorted(self.unmeasured_by_kind.items(), key=lambda item: (-item[1], item[0]))
         absent = ", ".join(f"{count:,} {kind}" for kind, count in kinds) or "none"
         return (
-            f"{self.runs:,} runs scored, {self.records:,} answers stored; unmeasured: {absent}; "
+            f"{self.runs:,} runs scored, {self.records:,} values stored; unmeasured: {absent}; "
             f"{self.skipped:,} runs were already scored"
             + (f"; {self.outdated:,} under another tool list or policy" if self.outdated else "")
         )

@@ -55,7 +55,7 @@ from stepscope.values import (
 
 # Pairs of groups of which a text tells the flips; the page and the JSON have them all.
 SHOWN_FLIPS = 5
-CHANCE = "In brackets is the probability that the run went wrong at this step, not at another"
+CHANCE = "The number in brackets is the probability that the run went wrong at this step"
 VECTOR = (
     TableColumn("figure", least=22), TableColumn("value", number=True, least=8, gap=0),
     TableColumn("95 % interval", least=14), TableColumn("count", number=True, least=15),
@@ -86,7 +86,7 @@ def make_report_document(report: types.Report) -> Document:
     ]
     closing = []
     if report.not_claimed:
-        said = f"This report says nothing about: {', '.join(report.not_claimed)}."
+        said = f"This report does not cover: {', '.join(report.not_claimed)}."
         closing.append(Paragraph(text=said))
     if report.next:
         said = " · ".join(report.next)

@@ -95,7 +95,9 @@ LOWER_BOUND = (
 
 # Runs that a row of the failure profile names, the worst first.
 NAMED_RUNS = 3
-ALL_RUNS = "The worst runs come first; show RUN prints the fault, and report --json lists all runs"
+ALL_RUNS = (
+    "The worst runs come first; 'show RUN' prints the fault, and 'report --json' lists all runs"
+)
 KNOWN_FAULTS = "These checks were tested on other runs, whose faults are known, with these results:"
 
 
@@ -335,7 +337,7 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
 SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("linked to failure", "bad"), "unclear": ("unclear", "warn"),
-    "judged_by": ("is itself the failure", ""), "not_tested": ("not tested", "quiet"),
+    "judged_by": ("the failure itself", ""), "not_tested": ("not tested", "quiet"),
     "hard_tasks": ("tasks fail without it too", "quiet"), "harmless": ("harmless", "quiet"),
 }  # fmt: skip
 _COUNTS = (
