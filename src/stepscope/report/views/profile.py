@@ -342,7 +342,7 @@ VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
 }  # fmt: skip
 _COUNTS = (
     TableColumn("code", least=30),
-    TableColumn("failed runs", number=True, least=9, help="failed runs among all that have it"),
+    TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),
     TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
     TableColumn("tasks", number=True, least=5),
     TableColumn("where it begins", least=6, help="runs by the fifth of the run in which it begins"),
@@ -371,7 +371,8 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
         runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         # Where it begins is drawn on pages: few read bars of text.
         rows.append(TableRow((*_count(mode)[:-1], runs), below=(below,)))
-    columns = (*_COUNTS[:-1], TableColumn("examples", overflow="wrap"))
+    examples = TableColumn("examples", overflow="wrap")
+    columns = (_COUNTS[0], replace(_COUNTS[1], label="failed runs"), *_COUNTS[2:-1], examples)
     table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
     more = [f"{verdict}: {n:,}" for verdict, n in left.items()]
