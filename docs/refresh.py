@@ -9,6 +9,8 @@ commit it: this makes the pages true, not the program right.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import sys
 import tempfile
@@ -26,7 +28,8 @@ def refresh(page: Path, name: str) -> bool:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         shutil.copytree(ROOT / "examples", folder / "examples")
-        new = [(block, _new_text(block, folder)) for block in blocks(page, name)]
+        names: dict[str, object] = {"__name__": "__main__"}
+        new = [(block, _new_text(block, folder, names)) for block in blocks(page, name)]
     for block, text in reversed(new):
         length = block.text.count("\n")
         if text != block.text:
@@ -40,11 +43,14 @@ def refresh(page: Path, name: str) -> bool:
     return changed
 
 
-def _new_text(block: Block, folder: Path) -> str:
+def _new_text(block: Block, folder: Path, names: dict[str, object]) -> str:
     if block.title is not None:
         (folder / block.title).write_text(block.text, encoding="utf-8")
     if block.language == "bash":
         shell(f"set -euo pipefail\n{block.text}", folder)
+    if block.language == "python" and block.title is None:
+        with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(block.text, block.where, "exec"), names)
     if block.language != "console":
         return block.text
     shown = []

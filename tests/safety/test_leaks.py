@@ -164,6 +164,7 @@ WRITERS = {
     "cli/terminal.py": "the job summary, which is appended to after `refuse_to_write`",
     "runtime/database.py": "the file of a store, made where nothing is, and its copy beside it",
     "runtime/processes.py": "a pipe",
+    "safety/sealed.py": "a lock without content beside a file that two commands may change",
     "sandbox/check.py": "files of a folder that it made",
     "sandbox/probe.py": "what a command in the sandbox must not open",
     "sandbox/run.py": "a new file without a name",

@@ -191,7 +191,7 @@ def test_an_empty_store_is_scored_in_no_time() -> None:
         scored = score_runs(store)
         assert (scored.runs, scored.records, scored.skipped) == (0, 0, 0)
         assert str(scored) == (
-            "0 runs scored, 0 answers stored; unmeasured: none; 0 runs were already scored"
+            "0 runs scored, 0 values stored; unmeasured: none; 0 runs were already scored"
         )
 
 
