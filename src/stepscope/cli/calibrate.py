@@ -409,9 +409,11 @@ def _compare_sides(
 
 def grounding(
     *,
-    proxies: Annotated[str, Option(metavar="FILE", help="CSV or JSON: run, signal, value, time.")],
+    proxies: Annotated[
+        str, Option(metavar="FILE", help="CSV or JSON of signals: run, signal, value, time.")
+    ],
     confounders: Annotated[
-        str | None, Option(metavar="FIELD,...", help="What to take out: tag.KEY, agent_version.")
+        str | None, Option(metavar="FIELD,...", help="Confounders, as tag.KEY or agent_version.")
     ] = None,
     placebo: Annotated[
         str | None, Option(metavar="SIGNAL", help="A signal that quality cannot change.")

@@ -338,7 +338,7 @@ SHOWN, SHOWN_JUDGED = 4, 2
 VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
     "marks_failure": ("linked to failure", "bad"), "unclear": ("unclear", "warn"),
     "judged_by": ("the failure itself", ""), "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("tasks fail without it too", "quiet"), "harmless": ("harmless", "quiet"),
+    "hard_tasks": ("also fails without it", "quiet"), "harmless": ("harmless", "quiet"),
 }  # fmt: skip
 _COUNTS = (
     TableColumn("code", least=30),
