@@ -116,6 +116,10 @@ def test_the_gap_is_of_the_corpora_of_the_settings(tmp_path: Path) -> None:
         )  # fmt: skip
         (row,) = cells(list_calibration(notebook.store, settings)[1][TITLES[6]])
         assert isinstance(list_calibration(notebook.store, Settings())[1][TITLES[6]], EmptyNotice)
+        (corpus / "split.json").write_text("{}", encoding="utf-8")
+        edited = list_calibration(notebook.store, settings)[1][TITLES[6]]
+    assert isinstance(edited, EmptyNotice)
+    assert "split.json" in edited.said
     assert row[0] == "7"
     assert row[3] == "+100 points"
 

@@ -23,7 +23,7 @@ from stepscope.calibrate.judges import describe_labels
 from stepscope.calibrate.noise import noise_of_store
 from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.cases.split import find_split
-from stepscope.errors import UsageError
+from stepscope.errors import ConfigError, UsageError
 from stepscope.model.records import JUDGE_PREFIX, Figure
 from stepscope.report.document import (
     Document,
@@ -201,19 +201,20 @@ def _trace_rubrics(store: Store) -> Document | EmptyNotice:
 
 def _tell_gaps(store: Store, settings: Settings) -> Document | EmptyNotice:
     places = {one.cases for one in settings.workflow.values() if one.cases is not None}
-    found = []
+    found, lost = [], list[str]()
     for place in sorted(places):
-        split = find_split(Path(place))
         try:
+            split = find_split(Path(place))
             found += [] if split is None else [measure_gap(store, place, split, seed=settings.seed)]
-        except UsageError:
-            continue  # no run of this corpus
+        except (ConfigError, UsageError) as error:
+            lost.append(f"{error}.")
     if not found:
         return EmptyNotice(
-            said="No run is of a corpus with held-out cases.",
+            said=" ".join(lost) or "No run is of a corpus with held-out cases.",
             commands=("stepscope case split cases --held-out 0.2 --freeze",),
         )
-    return [_tell_gap(one) for one in hide_in(store.shown, found)]
+    gaps = [_tell_gap(one) for one in hide_in(store.shown, found)]
+    return [*gaps, [Paragraph(text=one) for one in lost]]
 
 
 def _tell_production(store: Store, seed: int) -> Document | EmptyNotice:
