@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepscope.measures.labels import STEP_LABELS
+from stepscope.measures.errors import STEP_LABELS
 from stepscope.model import ToolCall, Verdict
 from stepscope.model.records import STEP_LABELS_NAME
 from tests.factories import calls, did, failed, result, run, user

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from stepscope.measures.labels import STEP_LABELS as LABELS
+from stepscope.measures.errors import STEP_LABELS as LABELS
 from stepscope.model import Instant, Record, Step, StepScore, Trajectory
 from stepscope.report.suspects import add_curve_suspects, make_curve, read_curve, read_points
 from stepscope.report.types import Curve, SuspectSteps

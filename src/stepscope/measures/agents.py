@@ -14,11 +14,12 @@ from math import fsum
 
 import msgspec
 
-from stepscope.measures.axes.arguments import declared_tools, schema_violations
+from stepscope.measures.axes.arguments import WITHOUT_SCHEMA, declared_tools, schema_violations
 from stepscope.measures.calls import agent_calls, effect_of, failed_calls, no_calls
 from stepscope.measures.conduct import declared_rules, find_breaches, find_doubts
-from stepscope.measures.errors import has_known_status, reactions_of
+from stepscope.measures.errors import NO_ERRORS, NO_STATUS, has_known_status, reactions_of
 from stepscope.measures.facts import MISSING, supply_context
+from stepscope.measures.rule import absences
 from stepscope.measures.same_calls import redundant_calls
 from stepscope.model import Answer, Case, Exchange, Facts, Step, Trajectory, Verdict
 from stepscope.model.records import AT_LEAST
@@ -50,9 +51,8 @@ def measure_agents(
     """Return the answers about every agent of a run, in the order of their first steps."""
     trajectory, names = supply_context(trajectory, facts), agents_of(trajectory)
     if not names:
-        return Unmeasured(
-            "missing_input", "agent: no step of the trace names its agent", PER_AGENT_NAME
-        )
+        reason = "agent: no step of the trace names its agent"
+        return Unmeasured("missing_input", reason, PER_AGENT_NAME)
     return tuple(AgentAnswers(who, tuple(_answers(trajectory, case, facts, who))) for who in names)
 
 
@@ -132,14 +132,11 @@ def _errors(run: Trajectory, facts: Facts | None, made: Sequence[Exchange]) -> I
     places = {exchange.position for exchange in made}
     failed = [exchange for exchange in failed_calls(run) if exchange.position in places]
     if not failed and not has_known_status(made):
-        reason = "no tool result says whether it is ok or an error"
-        for measure in ("errors", "recovery", "recovery.recovered"):
-            yield Unmeasured("missing_input", reason, measure)
+        yield from absences("missing_input", NO_STATUS, "errors", "recovery", "recovery.recovered")
         return
     yield _count("errors", [exchange.answer_step for exchange in failed])
     if not failed:
-        for measure in ("recovery", "recovery.recovered"):
-            yield Unmeasured("not_applicable", "no tool call failed", measure)
+        yield from NO_ERRORS
         return
     reactions = reactions_of(run, facts)
     good = [x for x in failed if reactions[x.position].label == "recovered"]
@@ -163,8 +160,7 @@ def _schema(trajectory: Trajectory, made: Sequence[Exchange]) -> Answer:
         return no_calls("tool_schema")
     offered = [tool for x in made for tool in declared_tools(trajectory, x)]
     if all(tool.schema is None for tool in offered):
-        reason = "no called tool has a declared JSON schema"
-        return Unmeasured("missing_input", reason, "tool_schema")
+        return Unmeasured("missing_input", WITHOUT_SCHEMA, "tool_schema")
     steps = {exchange.step for exchange in made}
     found, _ = schema_violations(trajectory)
     return _count("tool_schema", [fault.step for fault in found if fault.step in steps])

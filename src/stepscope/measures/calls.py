@@ -18,9 +18,7 @@ from stepscope.values import Unmeasured
 PEOPLE = frozenset({"agent", "agents", "human", "humans", "operator", "supervisor", "support"})
 ESCALATIONS = frozenset({"escalate", "escalation", "handoff"})
 # First words of tools whose success ends a run: after them no answer of the agent is missing.
-ENDS = frozenset(
-    {"complete", "done", "end", "exit", "final", "finish", "stop", "submit", "terminate"}
-)
+ENDS = frozenset("complete done end exit final finish stop submit terminate".split())
 
 
 def no_calls(measure: str) -> Unmeasured:
@@ -112,7 +110,7 @@ def error_message(result: ToolResult | None) -> str:
         return raised[-1] if raised else line
     if "code" not in line.lower() and "output" not in line.lower() and "exit" not in line.lower():
         return line
-    return next((said for said in _message_lines(text[:COMPARED_CHARACTERS])), line)
+    return next(_message_lines(text[:COMPARED_CHARACTERS]), line)
 
 
 def _message_lines(text: str) -> Iterator[str]:

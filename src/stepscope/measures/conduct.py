@@ -21,7 +21,14 @@ import msgspec
 from stepscope.errors import ConfigError
 from stepscope.measures.calls import agent_calls, effect_of, has_succeeded, named_arguments
 from stepscope.measures.completeness import hidden_state, hides_words
-from stepscope.measures.rule import Fault, RuleMeasure, cached_by_text, cached_on_run, one_a_step
+from stepscope.measures.rule import (
+    Fault,
+    RuleMeasure,
+    cached_by_text,
+    cached_on_run,
+    one_a_step,
+    step_answer,
+)
 from stepscope.measures.same_calls import overlaps
 from stepscope.model import (
     Answer,
@@ -79,15 +86,22 @@ THING_CHARACTERS = 4
 
 # How users ask for what the tools call otherwise.
 SAID_FOR = {
-    "book": "reserve buy purchase get flight ticket", "cancel": "stop call undo rid",
-    "close": "cancel end finish", "create": "make new add open set",
-    "delete": "remove erase clear rid drop", "edit": "change fix correct update",
-    "exchange": "swap replace trade change switch", "pay": "charge buy settle",
-    "modify": "change switch update replace correct different", "refund": "return money back",
-    "remove": "delete cancel drop rid", "reserve": "book", "return": "refund send back",
+    "book": "reserve buy purchase get flight ticket",
+    "cancel": "stop call undo rid",
+    "close": "cancel end finish",
+    "create": "make new add open set",
+    "delete": "remove erase clear rid drop",
+    "edit": "change fix correct update",
+    "exchange": "swap replace trade change switch",
+    "pay": "charge buy settle",
+    "modify": "change switch update replace correct different",
+    "refund": "return money back",
+    "remove": "delete cancel drop rid",
+    "reserve": "book",
+    "return": "refund send back",
     "send": "give compensat mail share",
     "update": "change modify switch add upgrade downgrade book correct new different",
-}  # fmt: skip
+}
 # Words in tools' names that every message of a shop holds: no sign of a wish.
 EVERYWHERE = frozenset(
     "account all by data delivered detail details for in info item items new of on order orders "
@@ -337,10 +351,7 @@ def _policy(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     said = "; ".join([*(f"{x.rule} at {x.step}" for x in found), *(x.reason for x in doubts[:1])])
     cited, label = tuple(sorted({x.step for x in found})), AT_LEAST if doubts else None
     whole = Verdict("policy", float(len(found)), label, cites=cited, reason=said)
-    each = [
-        Verdict("policy", label=b.rule, step=b.step, cites=(b.step,), reason=b.reason)
-        for b in found
-    ]
+    each = [step_answer("policy", x.rule, x.step, x.reason) for x in found]
     return (whole, *one_a_step(each, ", ".join))
 
 
@@ -359,10 +370,8 @@ def check_rule(rule: PolicyRule) -> str:
     given = (rule.forbid is not None, rule.before is not None, rule.require is not None)
     right = given in {(True, False, False), (False, True, True)} and rule.name.strip()
     if tool is None or not right:
-        raise ConfigError(
-            f"policy rule {rule.name!r} needs a name and `forbid`, or `before` together with "
-            "`require`, not both"
-        )
+        needs = "a name and `forbid`, or `before` together with `require`, not both"
+        raise ConfigError(f"policy rule {rule.name!r} needs {needs}")
     if rule.max_calls is not None and (rule.forbid is None or rule.max_calls < 0):
         raise ConfigError(f"policy rule {rule.name!r}: `max_calls` is 0 or more, of `forbid`")
     for text in rule.where.values():

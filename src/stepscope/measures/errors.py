@@ -1,4 +1,4 @@
-"""Tool errors, with where the belief comes from, and what the agent did about each.
+"""Tool errors, with where the belief comes from, what the agent did about each; labels of steps.
 
 Tool results count, paired with their calls, and in runs without calls what came of code in
 messages. Where no result of a run says ok or error the count is unmeasured, not 0. Two errors are
@@ -22,8 +22,15 @@ from stepscope.measures.calls import (
     has_succeeded,
 )
 from stepscope.measures.language import admits_failure
-from stepscope.measures.rule import RuleMeasure, cached_on_run, cached_with_facts, one_a_step
-from stepscope.measures.same_calls import is_same_purpose, overlaps, same_key
+from stepscope.measures.rule import (
+    RuleMeasure,
+    absences,
+    cached_on_run,
+    cached_with_facts,
+    one_a_step,
+    step_answer,
+)
+from stepscope.measures.same_calls import is_same_purpose, overlaps, redundant_calls, same_key
 from stepscope.model import (
     Answer,
     Case,
@@ -37,8 +44,8 @@ from stepscope.model import (
     Trajectory,
     Verdict,
 )
+from stepscope.model.records import STEP_LABELS_NAME
 from stepscope.model.trajectory import call_key, with_exit_status
-from stepscope.values import Unmeasured
 
 # A reason is one line of a table; the whole text stands at the step cited.
 REASON_CHARACTERS = 120
@@ -46,11 +53,9 @@ REASON_CHARACTERS = 120
 # The strongest first.
 BELIEFS: tuple[str, ...] = ("explicit", "protocol", "heuristic", "none")
 
-_ERRORS_WITHOUT_STATUS = (
-    Unmeasured("missing_input", "no tool result says whether it is ok or an error", "errors"),
-)
+NO_STATUS = "no tool result says whether it is ok or an error"
+_ERRORS_WITHOUT_STATUS = absences("missing_input", NO_STATUS, "errors")
 _NONE = (Verdict("errors", 0.0),)
-
 
 # Shorter than any key, in whatever form it is written.
 _LONG_WORD = 20
@@ -122,20 +127,14 @@ def _errors(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     failed = [exchange for exchange in exchanges if exchange.failed]
     if not failed:
         return _NONE if has_known_status(exchanges) else _ERRORS_WITHOUT_STATUS
-    whole = Verdict(
-        "errors",
-        float(len(failed)),
-        cites=tuple(sorted({exchange.answer_step for exchange in failed})),
-        reason=f"{len(failed)} of {len(exchanges)} calls; first: {first_line(failed[0].result)}",
-    )
+    cites = tuple(sorted({exchange.answer_step for exchange in failed}))
+    said = f"{len(failed)} of {len(exchanges)} calls; first: {first_line(failed[0].result)}"
+    whole = Verdict("errors", float(len(failed)), cites=cites, reason=said)
     each = [
-        Verdict(
-            "errors", label=exchange.result.source, step=exchange.answer_step,
-            cites=(exchange.step,), reason=first_line(exchange.result),
-        )
-        for exchange in sorted(failed, key=lambda exchange: exchange.answer_step)
-        if exchange.result is not None
-    ]  # fmt: skip
+        Verdict("errors", None, x.result.source, x.answer_step, (x.step,), first_line(x.result))
+        for x in sorted(failed, key=lambda exchange: exchange.answer_step)
+        if x.result is not None
+    ]
     return (whole, *one_a_step(each, lambda labels: min(labels, key=BELIEFS.index)))
 
 
@@ -155,14 +154,9 @@ REACTIONS = ("recovered", "replanned", "reported", "repeated", "ignored")
 FURTHER_CALLS = 2
 # So many successful calls are looked through for one that served instead.
 LATER_CALLS = 100
-_NO_ERRORS = tuple(
-    Unmeasured("not_applicable", "no tool call failed", name)
-    for name in ("recovery", "recovery.recovered")
-)
-_RECOVERY_WITHOUT_STATUS = tuple(
-    Unmeasured("missing_input", "no tool result says whether it is ok or an error", name)
-    for name in ("recovery", "recovery.recovered")
-)
+_NAMES = ("recovery", "recovery.recovered")
+NO_ERRORS = absences("not_applicable", "no tool call failed", *_NAMES)
+_RECOVERY_WITHOUT_STATUS = absences("missing_input", NO_STATUS, *_NAMES)
 
 
 class Reaction(NamedTuple):
@@ -190,33 +184,24 @@ def _recovery(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
     """
     exchanges = trajectory.exchanges
     if not failed_calls(trajectory):
-        return _NO_ERRORS if has_known_status(exchanges) else _RECOVERY_WITHOUT_STATUS
+        return NO_ERRORS if has_known_status(exchanges) else _RECOVERY_WITHOUT_STATUS
     reactions = list(reactions_of(trajectory, facts).values())
-    recovered = [reaction for reaction in reactions if reaction.label == "recovered"]
-    left = {r.error.answer_step for r in reactions if r.label != "recovered"}
+    n_recovered = sum(reaction.label == "recovered" for reaction in reactions)
+    left = tuple(sorted({r.error.answer_step for r in reactions if r.label != "recovered"}))
+    said = f"{n_recovered} of {len(reactions)} errors recovered"
     each = sorted(map(_answer, reactions), key=lambda answer: answer.step or 0)
     return (
-        Verdict(
-            "recovery",
-            len(recovered) / len(reactions),
-            cites=tuple(sorted(left)),
-            reason=f"{len(recovered)} of {len(reactions)} errors recovered",
-        ),
-        Verdict("recovery.recovered", float(len(recovered))),
+        Verdict("recovery", n_recovered / len(reactions), cites=left, reason=said),
+        Verdict("recovery.recovered", float(n_recovered)),
         *one_a_step(each, lambda labels: max(labels, key=REACTIONS.index)),
     )
 
 
 def _answer(reaction: Reaction) -> Verdict:
-    at = reaction.error.step
-    cites = (at,) if reaction.step is None else (at, reaction.step)
-    return Verdict(
-        "recovery",
-        label=reaction.label,
-        step=reaction.error.answer_step,
-        cites=cites,
-        reason=f"{reaction.reason}: {first_line(reaction.error.result)}",
-    )
+    error = reaction.error
+    cites = (error.step,) if reaction.step is None else (error.step, reaction.step)
+    said = f"{reaction.reason}: {first_line(error.result)}"
+    return Verdict("recovery", None, reaction.label, error.answer_step, cites, said)
 
 
 @cached_with_facts
@@ -236,17 +221,16 @@ def reactions_of(trajectory: Trajectory, facts: Facts | None) -> dict[int, React
         after = bisect_right(succeeded, error.position, key=lambda x: x.position)
         at, found = looked.get(error.key, (0, False))
         if at < after or not found:
-            end = min(max(at, after) + LATER_CALLS, len(succeeded))
             at = max(at, after)
+            end = min(at + LATER_CALLS, len(succeeded))
             while at < end and not _serves(succeeded[at], error, facts):
                 at += 1
             found = at < end
             looked[error.key] = at, found
         said = bisect_right(reports, error.answer_step, key=lambda report: report[0])
-        reactions[error.position] = _react(
-            steps, exchanges, error, succeeded[at] if found else None,
-            reports[said] if said < len(reports) else None, facts,
-        )  # fmt: skip
+        served = succeeded[at] if found else None
+        report = reports[said] if said < len(reports) else None
+        reactions[error.position] = _react(trajectory, error, served, report, facts)
     return reactions
 
 
@@ -263,14 +247,14 @@ def _serves(again: Exchange, error: Exchange, facts: Facts | None) -> bool:
 
 
 def _react(
-    steps: Sequence[Step],
-    exchanges: Sequence[Exchange],
+    trajectory: Trajectory,
     error: Exchange,
     served: Exchange | None,
     report: tuple[int, str] | None,
     facts: Facts | None,
 ) -> Reaction:
-    further = exchanges[error.position + 1 : error.position + 1 + FURTHER_CALLS]
+    at = error.position + 1
+    further = trajectory.exchanges[at : at + FURTHER_CALLS]
     tool = error.call.name
     alternatives = facts.alternatives.get(tool, ()) if facts is not None else ()
     for again in further:
@@ -283,9 +267,12 @@ def _react(
         return Reaction(error, "replanned", served.step, f"{served.call.name} {how}")
     if report is not None and report[1]:
         return Reaction(error, "reported", *report)
-    return _find_repeat(error, further) or Reaction(
-        error, "ignored", further[0].step if further else None, _describe_next(steps, error)
-    )
+    for again in further:
+        if again.failed and same_key(again) == same_key(error):
+            if compared_error(again) == compared_error(error):
+                return Reaction(error, "repeated", again.step, "the same call, the same error")
+    went_on = _describe_next(trajectory.steps, error)
+    return Reaction(error, "ignored", further[0].step if further else None, went_on)
 
 
 def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[int, str]]:
@@ -306,17 +293,6 @@ def _list_reports(steps: Sequence[Step], facts: Facts | None) -> Iterator[tuple[
             yield entry.index, ""
 
 
-def _find_repeat(error: Exchange, further: Sequence[Exchange]) -> Reaction | None:
-    for again in further:
-        if (
-            again.failed
-            and same_key(again) == same_key(error)
-            and compared_error(again) == compared_error(error)
-        ):
-            return Reaction(error, "repeated", again.step, "the same call, the same error")
-    return None
-
-
 def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
     for at in range(error.answer_step + 1, len(steps)):
         if steps[at].actor == "agent":
@@ -325,6 +301,65 @@ def _describe_next(steps: Sequence[Step], error: Exchange) -> str:
     return "the run ends on it"
 
 
-RECOVERY = RuleMeasure(
-    "recovery", "3", Scale(0.0, inf, REACTIONS), ("alternatives", "effects"), _recovery
+_LEARNS = ("alternatives", "effects")
+RECOVERY = RuleMeasure("recovery", "3", Scale(0.0, inf, REACTIONS), _LEARNS, _recovery)
+
+
+ERROR, REDUNDANT = LABELS = ("ERROR", "REDUNDANT")
+
+_ASPECTS = _ERROR_COUNT, _REDUNDANT_COUNT, _STEP_COUNT = (
+    f"{STEP_LABELS_NAME}.errors",
+    f"{STEP_LABELS_NAME}.redundant",
+    f"{STEP_LABELS_NAME}.steps",
 )
+_NO_STEPS = absences("not_applicable", "the agent did nothing", STEP_LABELS_NAME, *_ASPECTS)
+_NO_LABELS = (Verdict(_ERROR_COUNT, 0.0), Verdict(_REDUNDANT_COUNT, 0.0))
+
+
+def _labels(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
+    """Labels of steps, where rules can know: REDUNDANT and ERROR; all others are uncertain.
+
+    REDUNDANT: every call of the step repeats one whose answer still holds (`redundant_calls`).
+    ERROR: a call of the step failed, and not by bad luck that a retry would mend (a timeout, a rate
+    limit). No rule claims PROGRESS or DETOUR: whether a step helped is for judges.
+
+    Aspects: `step_labels` how many of the agent's steps have a label; `.errors`, `.redundant`
+    counts; `.steps` how many steps the agent made, each cited: where a label could stand. Source of
+    the labels: the categories of trajectory judges that label every step.
+    """
+    acted = tuple([step.index for step in trajectory.steps if step.actor == "agent"])
+    if not acted:
+        return _NO_STEPS
+    errors: dict[int, str] = {}
+    for exchange in failed_calls(trajectory):
+        said = first_line(exchange.result)
+        if exchange.call.requestor == "agent" and not TRANSIENT.search(said):
+            errors.setdefault(exchange.step, f"{exchange.call.name} failed: {said}")
+    again: dict[int, list[int]] = {}
+    for repeat, earlier in redundant_calls(trajectory.exchanges, facts):
+        again.setdefault(repeat.step, []).append(earlier.step)
+    where = Verdict(_STEP_COUNT, float(len(acted)), cites=acted)
+    if not errors and not again:
+        why = f"0 ERROR, 0 REDUNDANT, {len(acted)} uncertain"
+        return (Verdict(STEP_LABELS_NAME, 0.0, reason=why), *_NO_LABELS, where)
+    twice = {
+        step: sources
+        for step, sources in again.items()
+        if step not in errors and len(sources) == len(trajectory.steps[step].calls)
+    }
+    labelled = {at: step_answer(STEP_LABELS_NAME, ERROR, at, why) for at, why in errors.items()}
+    for at, sources in twice.items():
+        cites, why = (*sorted(set(sources)), at), f"repeats {min(sources)}"
+        labelled[at] = Verdict(STEP_LABELS_NAME, None, REDUNDANT, at, cites, why)
+    left = len(acted) - len(labelled)
+    why = f"{len(errors)} ERROR, {len(twice)} REDUNDANT, {left} uncertain"
+    return (
+        Verdict(STEP_LABELS_NAME, float(len(labelled)), cites=tuple(sorted(labelled)), reason=why),
+        Verdict(_ERROR_COUNT, float(len(errors)), cites=tuple(sorted(errors))),
+        Verdict(_REDUNDANT_COUNT, float(len(twice)), cites=tuple(sorted(twice))),
+        where,
+        *(labelled[at] for at in sorted(labelled)),
+    )
+
+
+STEP_LABELS = RuleMeasure(STEP_LABELS_NAME, "4", Scale(0.0, inf, LABELS), ("effects",), _labels)

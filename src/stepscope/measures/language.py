@@ -117,13 +117,8 @@ _NO_ACTS = frozenset(
     "stay stop suggest summarise summarize start suppose tell think try wait walk wish".split()
 )
 # The verbs by which an act is known where nothing but words is recorded.
-ACTS = (
-    READS
-    | WRITES
-    | frozenset(
-        "arrange complete handle initiate look make proceed process start transfer verify".split()
-    )
-)
+_MORE = "arrange complete handle initiate look make proceed process start transfer verify".split()
+ACTS = READS | WRITES | frozenset(_MORE)
 # How a wish is said, and an order.
 WANTS = re.compile(
     r"(?i)\b(?:(?:can|could|would|will) you|please|i(?:['\u2019]d| would) (?:like|love|prefer|"

@@ -30,25 +30,57 @@ from stepscope.measures.axes.sums import find_missing_terms, trace_refusals
 from stepscope.measures.conduct import lacks_consent
 from stepscope.measures.errors import REASON_CHARACTERS, first_line, reactions_of
 from stepscope.measures.outcome import subgoal_calls
-from stepscope.measures.rule import RuleMeasure
+from stepscope.measures.rule import RuleMeasure, absences
 from stepscope.measures.same_calls import redundant_calls
-from stepscope.values import Unmeasured, UnmeasuredKind
 
 Kind = Literal[
-    "origin", "wrong_write", "other_write", "gave_up", "invented", "ignored", "unconfirmed",
-    "failed", "repeated", "repeat", "write", "empty", "stuck", "replan", "assumed", "cannot",
-    "unsourced", "code", "end", "place",
-]  # fmt: skip
+    "origin",
+    "wrong_write",
+    "other_write",
+    "gave_up",
+    "invented",
+    "ignored",
+    "unconfirmed",
+    "failed",
+    "repeated",
+    "repeat",
+    "write",
+    "empty",
+    "stuck",
+    "replan",
+    "assumed",
+    "cannot",
+    "unsourced",
+    "code",
+    "end",
+    "place",
+]
 
 # Odds against any other step of the agent. Of runs with messages only (from `empty` down, and
 # `failed`, `ignored`) they are frequencies on the tuning half of Who&When, drawn towards 1 and
 # rounded to halves; those of calls are set by hand, strongest where the case itself contradicts.
 FACTORS: dict[Kind, float] = {
-    "origin": 12.0, "wrong_write": 5.0, "other_write": 4.0, "gave_up": 4.0, "invented": 3.0,
-    "ignored": 2.0, "unconfirmed": 2.0, "failed": 2.0, "repeated": 1.5, "repeat": 1.2,
-    "write": 1.5, "empty": 2.5, "stuck": 2.5, "replan": 2.5, "assumed": 1.5, "cannot": 1.5,
-    "unsourced": 2.0, "code": 1.5, "end": 1.2, "place": 1.0,
-}  # fmt: skip
+    "origin": 12.0,
+    "wrong_write": 5.0,
+    "other_write": 4.0,
+    "gave_up": 4.0,
+    "invented": 3.0,
+    "ignored": 2.0,
+    "unconfirmed": 2.0,
+    "failed": 2.0,
+    "repeated": 1.5,
+    "repeat": 1.2,
+    "write": 1.5,
+    "empty": 2.5,
+    "stuck": 2.5,
+    "replan": 2.5,
+    "assumed": 1.5,
+    "cannot": 1.5,
+    "unsourced": 2.0,
+    "code": 1.5,
+    "end": 1.2,
+    "place": 1.0,
+}
 KINDS: tuple[Kind, ...] = tuple(FACTORS)
 LOCALISE_NAME = "localise"
 # A mistake is named where it was first made: the same kind again later in the run counts less.
@@ -127,11 +159,10 @@ def _origins(trajectory: model.Trajectory) -> Iterator[Suspicion]:
     shown = {fault.step for fault in missing}
     for exchange, made, other in trace_refusals(trajectory):
         if made.step not in shown:
+            at = exchange.answer_step
             said = f"{made} = {made.total:.12g} first appears here; {exchange.call.name} is refused"
-            reason = (
-                f"{said} with it at step {exchange.answer_step}, where the error says {other:.12g}"
-            )
-            yield Suspicion(made.step, "origin", reason, (exchange.answer_step,))
+            reason = f"{said} with it at step {at}, where the error says {other:.12g}"
+            yield Suspicion(made.step, "origin", reason, (at,))
 
 
 def _writes(
@@ -158,18 +189,16 @@ def _writes(
             yield Suspicion(exchange.step, "unconfirmed", f"{name} without consent: {lacks}")
         if not judges or at in pairs or not calls.has_succeeded(exchange):
             continue
-        if name in undone:
-            reason = f"{name} is expected with other arguments"
-            yield Suspicion(exchange.step, "wrong_write", reason)
-        else:
-            reason = f"{name} is not among the expected writes"
-            yield Suspicion(exchange.step, "other_write", reason)
+        kind: Kind = "wrong_write" if name in undone else "other_write"
+        what = (
+            "expected with other arguments" if name in undone else "not among the expected writes"
+        )
+        yield Suspicion(exchange.step, kind, f"{name} is {what}")
 
 
 # Entries that organise. Of 20 labels on the tuning half of the hand-crafted Who&When runs 14 name
 # the 198 messages, 7 the 694 plans, hand-offs and closing notes.
 BY_KIND: dict[model.StepKind, float] = {"plan": 0.2, "handoff": 0.1, "other": 0.1}
-
 
 ASSUMES = re.compile(
     r"(?i)\b(?:assum(?:e|es|ed|ing|ptions?)|simulat\w+|hypothetical\w*|placeholder|mock|dummy|"
@@ -183,9 +212,9 @@ CANNOT = re.compile(
 )
 # What every match holds one of: plain search finds some times faster that none is there.
 ASSUMES_PARTS = (
-    "assum", "simulat", "hypothetical", "placeholder", "mock", "dummy", "sample data",
-    "example data", "for demonstration", "let's say", "let\u2019s say", "pretend", "illustrat",
-)  # fmt: skip
+    *"assum simulat hypothetical placeholder mock dummy pretend illustrat".split(),
+    *("sample data", "example data", "for demonstration", "let's say", "let\u2019s say"),
+)
 CANNOT_PARTS = ("not", "n't", "n\u2019t", "no ", "unable to", "404")
 # Letters that a pattern without case takes for ASCII ones, and `str.lower` does not.
 _ODD_LETTERS = "\u0130\u0131\u017f"
@@ -308,8 +337,7 @@ def _figures(text: str) -> set[str]:
 
 def _quote(text: str, match: re.Match[str]) -> str:
     start = max(match.start() - QUOTE_CHARACTERS // 2, 0)
-    piece = " ".join(text[start : match.end() + QUOTE_CHARACTERS // 2].split())
-    return f"“{piece}”"
+    return f"“{' '.join(text[start : match.end() + QUOTE_CHARACTERS // 2].split())}”"
 
 
 def _cut(text: str) -> str:
@@ -340,10 +368,8 @@ def read_table() -> FittedTable:
     columns = [by_name.get(name) for name in (*features.NAMES, FACTORS_COLUMN)]
     weights = {
         family: tuple(
-            [
-                0.0 if c is None else table["temperature"] * c["weights"][family] / c["scale"]
-                for c in columns
-            ]
+            0.0 if c is None else table["temperature"] * c["weights"][family] / c["scale"]
+            for c in columns
         )
         for family in features.FAMILIES
     }
@@ -356,16 +382,11 @@ def read_table() -> FittedTable:
     )
 
 
-NOBODY_NAME = f"{LOCALISE_NAME}.nobody"
-
-
-def _no_answer(kind: UnmeasuredKind, reason: str) -> tuple[Unmeasured, ...]:
-    return tuple([Unmeasured(kind, reason, name) for name in (LOCALISE_NAME, NOBODY_NAME)])
-
-
-_PASSED = _no_answer("not_applicable", "the run passed")
-_UNKNOWN = _no_answer("missing_input", "nothing says whether the run failed (outcome)")
-_NO_AGENT = _no_answer("not_applicable", "no step of the run is the agent's")
+_NAMES = LOCALISE_NAME, NOBODY_NAME = (LOCALISE_NAME, f"{LOCALISE_NAME}.nobody")
+_PASSED = absences("not_applicable", "the run passed", *_NAMES)
+_NO_OUTCOME = "nothing says whether the run failed (outcome)"
+_UNKNOWN = absences("missing_input", _NO_OUTCOME, *_NAMES)
+_NO_AGENT = absences("not_applicable", "no step of the run is the agent's", *_NAMES)
 # What a feature says of a step at which nothing else was found.
 SIGNS = {
     "source.request_missing": "its first message leaves out part of what was asked for",
@@ -440,19 +461,16 @@ def _signs(weights: Sequence[float], rows: Sequence[Sequence[float]]) -> list[st
 
 def _answer(step: int, share: float, here: Sequence[Suspicion], sign: str) -> model.Verdict:
     if not here:
-        return model.Verdict(
-            LOCALISE_NAME, share, "place", step=step, cites=(step,), reason=sign or NOTHING_FOUND
-        )
+        found = sign or NOTHING_FOUND
+        return model.Verdict(LOCALISE_NAME, share, "place", step, (step,), found)
     first: dict[Kind, Suspicion] = {}
     for suspicion in here:
         first.setdefault(suspicion.kind, suspicion)
     ordered = sorted(first.values(), key=lambda suspicion: -FACTORS[suspicion.kind])
-    cites = {step}.union(*(suspicion.cites for suspicion in ordered))
+    cites = tuple(sorted({step}.union(*(suspicion.cites for suspicion in ordered))))
     telling = [one for one in ordered if one.kind not in USUAL] or ordered
     reason = "; ".join([suspicion.reason for suspicion in telling])
-    return model.Verdict(
-        LOCALISE_NAME, share, ordered[0].kind, step=step, cites=tuple(sorted(cites)), reason=reason
-    )
+    return model.Verdict(LOCALISE_NAME, share, ordered[0].kind, step, cites, reason)
 
 
 def _localise(
@@ -473,14 +491,10 @@ def _localise(
         return _NO_AGENT
     ranked = rank_by_table(trajectory, find_evidence(trajectory, case, facts))
     first, family = ranked[0], features.family_of(trajectory)
-    whole = model.Verdict(
-        LOCALISE_NAME, float(len(ranked)), label=first.label, cites=(first.step or 0,),
-        reason=f"first step {first.step}: {first.reason}",
-    )  # fmt: skip
+    said, cites = f"first step {first.step}: {first.reason}", (first.step or 0,)
+    whole = model.Verdict(LOCALISE_NAME, float(len(ranked)), first.label, cites=cites, reason=said)
     return (whole, model.Verdict(NOBODY_NAME, read_table().nobody[family], label=family), *ranked)
 
 
-LOCALISE = RuleMeasure(
-    LOCALISE_NAME, "9", model.Scale(-inf, inf, (*KINDS, *features.FAMILIES)),
-    ("alternatives", "effects"), _localise,
-)  # fmt: skip
+_SCALE = model.Scale(-inf, inf, (*KINDS, *features.FAMILIES))
+LOCALISE = RuleMeasure(LOCALISE_NAME, "9", _SCALE, ("alternatives", "effects"), _localise)

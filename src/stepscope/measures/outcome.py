@@ -8,16 +8,13 @@ from graphlib import CycleError, TopologicalSorter
 from math import inf
 
 from stepscope.measures.calls import agent_calls, ends_run, has_succeeded, writes_of
-from stepscope.measures.rule import RuleMeasure, cached_with_facts
+from stepscope.measures.rule import RuleMeasure, absences, cached_with_facts
 from stepscope.measures.same_calls import excludes, fits_reference, largest_matching, tool_called
 from stepscope.model import Answer, Case, Exchange, Facts, Scale, Trajectory, Verdict
 from stepscope.values import Unmeasured
 
-_UNKNOWN_OUTCOME = (
-    Unmeasured(
-        "missing_input", "the trace has no reward, check or label of its outcome", "outcome"
-    ),
-)
+_NOBODY_SAYS = "the trace has no reward, check or label of its outcome"
+_UNKNOWN_OUTCOME = absences("missing_input", _NOBODY_SAYS, "outcome")
 
 
 # 1 where somebody says otherwise of a run's outcome; else it has no such answer.
@@ -47,24 +44,17 @@ def _outcome(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> 
 OUTCOME = RuleMeasure("outcome", "1", Scale(0.0, 1.0, ("pass", "fail")), (), _outcome)
 
 
-_NO_CASE = tuple(
-    Unmeasured("missing_input", "no case says what this run should reach", name)
-    for name in (
-        "subgoals", "subgoals.reached", "subgoals.total", "subgoals.order",
-        "subgoals.other_writes", "subgoals.outputs",
-    )
-)  # fmt: skip
-_NO_SUBGOALS: tuple[Answer, ...] = tuple(
-    Unmeasured("not_applicable", "no reference write: the case has no sub-goals", name)
-    for name in ("subgoals", "subgoals.reached", "subgoals.total", "subgoals.order")
+_ORDER, _WRITES, _OUTPUTS = "subgoals.order", "subgoals.other_writes", "subgoals.outputs"
+_OF_GOALS = ("subgoals", "subgoals.reached", "subgoals.total", _ORDER)
+_WITHOUT_CASE = "no case says what this run should reach"
+_NO_CASE = absences("missing_input", _WITHOUT_CASE, *_OF_GOALS, _WRITES, _OUTPUTS)
+_NO_SUBGOALS: tuple[Answer, ...] = absences(
+    "not_applicable", "no reference write: the case has no sub-goals", *_OF_GOALS
 )
-_ORDER = "subgoals.order"
 _NO_ORDER = Unmeasured("not_applicable", "the case asks for no order", _ORDER)
 _ORDER_UNSEEN = Unmeasured("not_applicable", "no sub-goal that follows another was reached", _ORDER)
-_NO_OUTPUTS = Unmeasured(
-    "not_applicable", "the case names nothing to tell the user", "subgoals.outputs"
-)
-_NOTHING_ELSE = Verdict("subgoals.other_writes", 0.0)
+_NO_OUTPUTS = Unmeasured("not_applicable", "the case names nothing to tell the user", _OUTPUTS)
+_NOTHING_ELSE = Verdict(_WRITES, 0.0)
 
 
 # The label of a run whose state was checked and found right, though the letter was not kept.
@@ -156,18 +146,13 @@ def _subgoals(trajectory: Trajectory, case: Case | None, facts: Facts | None) ->
         label = "all" if not missed else "some" if n_reached else "none"
         label = ANOTHER_WAY if another else label
         goals = (
-            *(
-                Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
-                Verdict("subgoals.reached", float(n_reached)),
-                Verdict("subgoals.total", float(total)),
-            ),
+            Verdict("subgoals", n_reached / total, label, cites=cites, reason=reason),
+            Verdict("subgoals.reached", float(n_reached)),
+            Verdict("subgoals.total", float(total)),
             _order(case, exchanges, options),
         )
-    return (
-        *goals,
-        _other_writes(case, writes),
-        _outputs(trajectory, case) if case.outputs else _NO_OUTPUTS,
-    )
+    told = _outputs(trajectory, case) if case.outputs else _NO_OUTPUTS
+    return (*goals, _other_writes(case, writes), told)
 
 
 def _order(case: Case, exchanges: Sequence[Exchange], options: list[list[int]]) -> Answer:
@@ -200,13 +185,10 @@ def _order(case: Case, exchanges: Sequence[Exchange], options: list[list[int]]) 
                 broken.append(goal)
     if not judged:
         return _ORDER_UNSEEN
-    return Verdict(
-        _ORDER,
-        1 - len(broken) / len(judged),
-        "broken" if broken else "kept",
-        cites=tuple(sorted({exchanges[first[goal]].step for goal in broken})),
-        reason=", ".join(f"{case.called[goal].name} came too soon" for goal in broken),
-    )
+    label = "broken" if broken else "kept"
+    cites = tuple(sorted({exchanges[first[goal]].step for goal in broken}))
+    said = ", ".join(f"{case.called[goal].name} came too soon" for goal in broken)
+    return Verdict(_ORDER, 1 - len(broken) / len(judged), label, cites=cites, reason=said)
 
 
 def _prerequisites(case: Case) -> dict[int, set[int]] | None:
@@ -221,36 +203,24 @@ def _prerequisites(case: Case) -> dict[int, set[int]] | None:
 
 def _other_writes(case: Case, writes: Sequence[Exchange]) -> Answer:
     if not case.called and case.reference is None:
-        return Unmeasured(
-            "missing_input", "the case does not say what may be written", "subgoals.other_writes"
-        )
+        return Unmeasured("missing_input", "the case does not say what may be written", _WRITES)
     if not writes:
         return _NOTHING_ELSE
     names = ", ".join(f"{write.call.name} at {write.step}" for write in writes)
-    return Verdict(
-        "subgoals.other_writes", float(len(writes)), cites=tuple(write.step for write in writes),
-        reason=f"nothing asked for {names}",
-    )  # fmt: skip
+    cites, said = tuple(write.step for write in writes), f"nothing asked for {names}"
+    return Verdict(_WRITES, float(len(writes)), cites=cites, reason=said)
 
 
 def _outputs(trajectory: Trajectory, case: Case) -> Answer:
     missing = find_untold(trajectory, case.outputs)
     n_told = len(case.outputs) - len(missing)
-    return Verdict(
-        "subgoals.outputs",
-        n_told / len(case.outputs),
-        "all" if not missing else "some" if n_told else "none",
-        reason=f"never told the user {', '.join(missing)}" if missing else "",
-    )
+    label = "all" if not missing else "some" if n_told else "none"
+    said = f"never told the user {', '.join(missing)}" if missing else ""
+    return Verdict(_OUTPUTS, n_told / len(case.outputs), label, reason=said)
 
 
-SUBGOALS = RuleMeasure(
-    "subgoals",
-    "2",
-    Scale(0.0, inf, ("all", "some", "none", ANOTHER_WAY, "kept", "broken")),
-    (),
-    _subgoals,
-)
+_SUBGOAL_LABELS = ("all", "some", "none", ANOTHER_WAY, "kept", "broken")
+SUBGOALS = RuleMeasure("subgoals", "2", Scale(0.0, inf, _SUBGOAL_LABELS), (), _subgoals)
 
 
 ENDINGS = ("stopped_well", "too_early", "too_late", "limit")
@@ -259,9 +229,8 @@ LIMITS = re.compile(
     r"(?i)max|limit|time_?out|timed|exceed|exhaust|length|budget|abort|kill|cancel|interrupt|crash|error"
 )
 
-_UNKNOWN_ENDING = (
-    Unmeasured("missing_input", "neither a case nor an outcome says when to stop", "termination"),
-)
+_NO_END = "neither a case nor an outcome says when to stop"
+_UNKNOWN_ENDING = absences("missing_input", _NO_END, "termination")
 _WELL = (Verdict("termination", label="stopped_well"),)
 
 
@@ -275,9 +244,9 @@ def _ending(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     the letter. Without a case a recorded pass counts as stopped well; else nobody knows, and it is
     unmeasured.
     """
+    last = (trajectory.steps[-1].index,) if trajectory.steps else ()
     cut = _outside_stop(trajectory)
     if cut is not None:
-        last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         return (Verdict("termination", label="limit", cites=last, reason=cut),)
     if case is None or (not case.called and case.reference is None and not case.outputs):
         return _WELL if trajectory.outcome.status == "pass" else _UNKNOWN_ENDING
@@ -290,7 +259,6 @@ def _ending(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
     if case.outputs:
         undone += [f"telling {output}" for output in find_untold(trajectory, case.outputs)]
     if undone:
-        last = (trajectory.steps[-1].index,) if trajectory.steps else ()
         reason = f"stopped before {', '.join(undone)}"
         return (Verdict("termination", label="too_early", cites=last, reason=reason),)
     if another:
@@ -312,14 +280,9 @@ def _judge_late_writes(
     if not late:
         return _WELL
     when = f"everything was done at {made[done].step}" if done >= 0 else "nothing was to be written"
-    return (
-        Verdict(
-            "termination",
-            label="too_late",
-            cites=tuple(write.step for write in late),
-            reason=f"{when}, yet it wrote {', '.join(write.call.name for write in late)}",
-        ),
-    )
+    cites = tuple(write.step for write in late)
+    said = f"{when}, yet it wrote {', '.join(write.call.name for write in late)}"
+    return (Verdict("termination", label="too_late", cites=cites, reason=said),)
 
 
 def _outside_stop(trajectory: Trajectory) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from stepscope.model import Answer, Case, Facts, Scale, Trajectory, Verdict
 from stepscope.model.records import UNCERTAIN
-from stepscope.values import Unmeasured
+from stepscope.values import Unmeasured, UnmeasuredKind
 
 Run = Callable[[Trajectory, Case | None, Facts | None], Iterable[Answer]]
 
@@ -48,16 +48,21 @@ def one_a_step(answers: Sequence[Verdict], pick: Callable[[list[str]], str]) -> 
     merged: list[Verdict] = []
     for step, group in groupby(answers, key=lambda answer: answer.step):
         same = list(group)
-        merged.append(
-            Verdict(
-                same[0].measure,
-                label=pick([answer.label for answer in same if answer.label is not None]),
-                step=step,
-                cites=tuple(sorted({cite for answer in same for cite in answer.cites})),
-                reason="; ".join(answer.reason for answer in same),
-            )
-        )
+        label = pick([answer.label for answer in same if answer.label is not None])
+        cites = tuple(sorted({cite for answer in same for cite in answer.cites}))
+        reason = "; ".join(answer.reason for answer in same)
+        merged.append(Verdict(same[0].measure, None, label, step, cites, reason))
     return merged
+
+
+def step_answer(measure: str, label: str | None, step: int, reason: str) -> Verdict:
+    """Return an answer about a step that cites the step itself."""
+    return Verdict(measure, None, label, step, (step,), reason)
+
+
+def absences(kind: UnmeasuredKind, reason: str, *measures: str) -> tuple[Unmeasured, ...]:
+    """Return the absence of the answers of some measures, all for one reason."""
+    return tuple([Unmeasured(kind, reason, measure) for measure in measures])
 
 
 INCORRECT = "incorrect"
@@ -82,12 +87,8 @@ def fault_answers(name: str, faults: Iterable[Fault]) -> Sequence[Answer]:
         Verdict(name, label=INCORRECT, step=fault.step, cites=cites, reason=fault.reason)
         for fault, cites in zip(found, cited, strict=True)
     ]
-    whole = Verdict(
-        name,
-        label=INCORRECT,
-        cites=tuple(sorted({step for cites in cited for step in cites})),
-        reason=found[0].reason + more,
-    )
+    cites = tuple(sorted({step for cites in cited for step in cites}))
+    whole = Verdict(name, label=INCORRECT, cites=cites, reason=found[0].reason + more)
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, get_args
 
 from stepscope.errors import UsageError
 from stepscope.measures.calls import agent_calls, effect_of, no_calls
-from stepscope.measures.rule import RuleMeasure, cached_on_run
+from stepscope.measures.rule import RuleMeasure, absences, cached_on_run
 from stepscope.model import (
     Answer,
     Case,
@@ -383,13 +383,9 @@ ALIASES: dict[str, MatchMode] = {"exact": "strict", "any_order": "superset"}
 SENSES: tuple[MatchMode, ...] = ("strict", "unordered", "in_order", "superset", "subset")
 _YES = {mode: Verdict(f"match.{mode}", 1.0, "match") for mode in SENSES}
 _NO = {mode: Verdict(f"match.{mode}", 0.0, "no_match") for mode in SENSES}
-_NO_REFERENCE = tuple(
-    Unmeasured("not_applicable", "the case has no reference calls", name)
-    for name in (
-        "match",
-        *(f"match.{aspect}" for aspect in ("precision", "recall", "f1", "lcs", *SENSES)),
-    )
-)
+_ASPECTS = [f"match.{aspect}" for aspect in ("precision", "recall", "f1", "lcs", *SENSES)]
+_WITHOUT_CALLS = "the case has no reference calls"
+_NO_REFERENCE = absences("not_applicable", _WITHOUT_CALLS, "match", *_ASPECTS)
 
 
 class CallComparison(NamedTuple):
@@ -456,23 +452,11 @@ def compare_calls(
     for call in calls:
         named = by_name.get(call.name, ())
         rule = overrides.get(call.name, arguments)
-        candidates.append(
-            [
-                at
-                for at in named
-                if reference[at].any_arguments
-                or _fits(call, reference[at].arguments, rule, tolerance)
-            ]
-        )
+        candidates.append([at for at in named if _fits(call, reference[at], rule, tolerance)])
     pairs = tuple(largest_matching(candidates))
-    return CallComparison(
-        mode=mode,
-        pairs=pairs,
-        n_paired=len(pairs) - pairs.count(None),
-        n_reference=len(reference),
-        common=longest_common_subsequence(candidates),
-        aligned=all(at in options for at, options in enumerate(candidates)),
-    )
+    n_paired, common = len(pairs) - pairs.count(None), longest_common_subsequence(candidates)
+    aligned = all(at in options for at, options in enumerate(candidates))
+    return CallComparison(mode, pairs, n_paired, len(reference), common, aligned)
 
 
 def _check(mode: str, rules: Sequence[str | Sequence[str]], tolerance: float) -> None:
@@ -485,10 +469,10 @@ def _check(mode: str, rules: Sequence[str | Sequence[str]], tolerance: float) ->
         raise UsageError(f"tolerance is {tolerance!r}; expected 0 or more")
 
 
-def _fits(call: ToolCall, goal: dict[str, Json], rule: str | Sequence[str], within: float) -> bool:
-    if rule == "ignore":
+def _fits(call: ToolCall, wanted: ReferenceCall, rule: str | Sequence[str], within: float) -> bool:
+    if rule == "ignore" or wanted.any_arguments:
         return True
-    made = call.arguments
+    made, goal = call.arguments, wanted.arguments
     if made is None and call.parse_error is None:
         made = {}  # a call without arguments
     if not isinstance(made, dict):
@@ -533,12 +517,9 @@ def _match(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> It
 def _credit(found: CallComparison, cites: tuple[int, ...]) -> tuple[Answer, ...]:
     """Return the whole answer, citing the calls that pair up, and the four shares."""
     paired, n_calls, n_reference = found.n_paired, len(found.pairs), found.n_reference
-    whole = Verdict(
-        "match",
-        label="match" if found.matched else "no_match",
-        cites=cites,
-        reason=f"in order: {found.common} of {n_reference} reference calls, {n_calls} made",
-    )
+    label = "match" if found.matched else "no_match"
+    said = f"in order: {found.common} of {n_reference} reference calls, {n_calls} made"
+    whole = Verdict("match", label=label, cites=cites, reason=said)
     if not n_reference:
         precision = Verdict("match.precision", 0.0) if n_calls else _PRECISION_OF_NO_CALLS
         f1 = Verdict("match.f1", 0.0) if n_calls else _NEITHER
@@ -594,13 +575,9 @@ def _loops(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> It
     if not length:
         return _NONE
     cycle = made[start : start + length]
-    names = ", ".join(exchange.call.name for exchange in cycle[:period])
-    return (
-        Verdict(
-            "loops", float(length), cites=tuple(exchange.step for exchange in cycle),
-            reason=f"{length} calls go round: {names}",
-        ),
-    )  # fmt: skip
+    said = f"{length} calls go round: {', '.join(x.call.name for x in cycle[:period])}"
+    cites = tuple(exchange.step for exchange in cycle)
+    return (Verdict("loops", float(length), cites=cites, reason=said),)
 
 
 LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _loops)
@@ -609,10 +586,8 @@ LOOPS = RuleMeasure("loops", "1", Scale(0.0, inf), (), _loops)
 # Shorter answers ("ok", "[]", "375.0", "true") coincide by chance: they are no sign of repetition.
 NEAR_MIN_CHARACTERS = 32
 
-_NO_COUNTS = tuple(
-    Verdict(f"redundant_calls.{aspect}", 0.0)
-    for aspect in ("count", "identical", "back_to_back", "near")
-)
+_COUNTED = ("count", "identical", "back_to_back", "near")
+_NO_COUNTS = tuple(Verdict(f"redundant_calls.{aspect}", 0.0) for aspect in _COUNTED)
 _REDUNDANCY_OF_NO_CALLS: tuple[Answer, ...] = (no_calls("redundant_calls"), *_NO_COUNTS)
 _CLEAN = (Verdict("redundant_calls", 0.0), *_NO_COUNTS[:3])
 
@@ -640,13 +615,10 @@ def _redundancy(trajectory: Trajectory, case: Case | None, facts: Facts | None) 
     first = {exchange.key: exchange for exchange in reversed(made)}
     identical = [exchange for exchange in made if first[exchange.key] is not exchange]
     adjacent = [b for a, b in pairwise(made) if a.key == b.key]
+    cites = tuple(repeat.step for repeat, _ in redundant)
+    said = ", ".join(f"{again.step} repeats {before.step}" for again, before in redundant)
     return (
-        Verdict(
-            "redundant_calls",
-            len(redundant) / len(made),
-            cites=tuple(repeat.step for repeat, _ in redundant),
-            reason=", ".join(f"{again.step} repeats {before.step}" for again, before in redundant),
-        ),
+        Verdict("redundant_calls", len(redundant) / len(made), cites=cites, reason=said),
         _count("count", [repeat for repeat, _ in redundant]),
         _count("identical", identical),
         _count("back_to_back", adjacent),
@@ -700,11 +672,8 @@ def near_duplicates(exchanges: Iterable[Exchange], facts: Facts | None) -> list[
 
 
 def _count(aspect: str, exchanges: list[Exchange]) -> Verdict:
-    return Verdict(
-        f"redundant_calls.{aspect}",
-        float(len(exchanges)),
-        cites=tuple(exchange.step for exchange in exchanges),
-    )
+    cites = tuple(exchange.step for exchange in exchanges)
+    return Verdict(f"redundant_calls.{aspect}", float(len(exchanges)), cites=cites)
 
 
 REDUNDANT_CALLS = RuleMeasure("redundant_calls", "2", Scale(0.0, inf), ("effects",), _redundancy)

@@ -143,7 +143,7 @@ def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
     """Where a step stands, from both ends, among all steps, the agent's, and those that work."""
     n = len(steps)
     work = [i for i in own if _does_work(steps[i])] or own
-    turn = {i: at for at, i in enumerate(work)}
+    turn, last = {i: at for at, i in enumerate(work)}, len(work) - 1
     opened = 0.0 if closed else 1.0
     length = log1p(n) - log1p(USUAL_STEPS)
     rows: Rows = []
@@ -152,14 +152,15 @@ def _places(steps: Sequence[Step], own: list[int], closed: bool) -> Rows:
         kind, here, left = steps[i].kind, turn.get(i), len(own) - 1 - at
         worked += here is not None
         share, start = i / max(n - 1, 1), log1p(i)
-        rows.append((
-            i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i),
-            at == 0, at == 1, at == 2, left == 0, left == 1, left == 2,
-            here == 0, here == 1, here == 2, here == len(work) - 1, here == len(work) - 2,
-            log1p(worked), worked / len(work),
-            opened * (left == 0), opened * share, opened * start, length * start, length * share,
-            here is not None, kind == "plan", kind == "handoff", kind == "other", kind == "call",
-        ))  # fmt: skip
+        in_run = (i == 0, i == 1, i == 2, start, share, share * share, log1p(n - 1 - i))
+        among_own = (at == 0, at == 1, at == 2, left == 0, left == 1, left == 2)
+        among_work = (here == 0, here == 1, here == 2, here == last, here == last - 1)
+        shares = (log1p(worked), worked / len(work))
+        ending = (opened * (left == 0), opened * share, opened * start)
+        kinds = (kind == "plan", kind == "handoff", kind == "other", kind == "call")
+        of_long = (length * start, length * share)
+        does = here is not None
+        rows.append((*in_run, *among_own, *among_work, *shares, *ending, *of_long, does, *kinds))
     return rows
 
 
@@ -185,27 +186,20 @@ def _sources(request: frozenset[bytes], sayings: Sequence[Saying], own: list[int
     for at, i in enumerate(own):
         here = sayings[i]
         asked = len(request & here.content) / len(request) if request else 0.0
-        rows.append(
-            (
-                len(new[i]) / max(len(here.content), 1), log1p(len(new[i])),
-                log1p(len(new[i] & here.figures)), log1p(len(here.figures)),
-                ends[i] / max(len(final), 1), ends[i] == most,
-                log1p(len(new[i] & final & here.figures)) if ends[i] else 0.0, asked,
-                1.0 - asked if request and at == 0 else 0.0, log1p(len(new[i] & request)),
-            )
-        )  # fmt: skip
+        brings = (len(new[i]) / max(len(here.content), 1), log1p(len(new[i])))
+        figures = (log1p(len(new[i] & here.figures)), log1p(len(here.figures)))
+        told = log1p(len(new[i] & final & here.figures)) if ends[i] else 0.0
+        answers = (ends[i] / max(len(final), 1), ends[i] == most, told)
+        missing = 1.0 - asked if request and at == 0 else 0.0
+        rows.append((*brings, *figures, *answers, asked, missing, log1p(len(new[i] & request))))
     return rows
 
 
 def _request(trajectory: Trajectory) -> frozenset[bytes]:
     """Return the words of what was asked for: the case's, else the user's first message."""
-    case = trajectory.case
-    if case is not None and case.request:
-        return _content(case.request)
-    return _content(next((step.text for step in trajectory.steps if step.actor == "user"), ""))
-
-
-def _content(text: str) -> frozenset[bytes]:
+    text = (trajectory.case.request if trajectory.case is not None else None) or next(
+        (step.text for step in trajectory.steps if step.actor == "user"), ""
+    )
     words = text.encode("utf-8", "replace").translate(_TO_WORDS, b"'").split()
     return frozenset([w for w in words if len(w) >= CONTENT_CHARACTERS or w.isdigit()])
 
@@ -217,6 +211,7 @@ CLOSED_NAMES: Final = tuple(
     "closed.final_share closed.final_most closed.new_figures closed.claim_unseen closed.code_last "
     "closed.first_error closed.next_error closed.agree closed.next_idle".split()
 )
+_NOT_OPEN, _NOT_CLOSED = (0.0,) * len(OPEN_NAMES), (0.0,) * len(CLOSED_NAMES)
 NAMES: Final[tuple[str, ...]] = (*PLACE_NAMES, *SOURCE_NAMES, *OPEN_NAMES, *CLOSED_NAMES)
 _FINAL_COLUMNS: Final = slice(4, 6)  # of `SOURCE_NAMES`: final_share and final_most
 _FIGURES_COLUMN: Final = 2
@@ -244,16 +239,14 @@ def _by_ending(
             ignored = i > 0 and told[i - 1] and sayings[i - 1].failed and not here.acts
             code, cannot = _CODE in here.lower, not here.content.isdisjoint(_CANNOT)
             opened = (failed, answered and i + 1 == last, i == code_last, code, cannot, ignored)
-            rows.append((*opened, *(0.0 for _ in CLOSED_NAMES)))
+            rows.append((*opened, *_NOT_CLOSED))
             continue
         seen = i > 1 and told[i - 1] and sayings[i - 2].acts
         finds = not (here.content.isdisjoint(_FOUND) and here.content.isdisjoint(_CONFIRM))
-        rows.append(
-            (
-                *(0.0 for _ in OPEN_NAMES), *source[_FINAL_COLUMNS], source[_FIGURES_COLUMN],
-                at > 0 and not seen and not here.acts and finds, i == code_last,
-                answered and i + 1 == first, failed, not here.content.isdisjoint(_AGREE),
-                answered and not here.acts and not failed,
-            )
-        )  # fmt: skip
+        unseen = at > 0 and not seen and not here.acts and finds
+        errors = (answered and i + 1 == first, failed)
+        agrees = not here.content.isdisjoint(_AGREE)
+        idle = answered and not here.acts and not failed
+        claims = (*source[_FINAL_COLUMNS], source[_FIGURES_COLUMN], unseen)
+        rows.append((*_NOT_OPEN, *claims, i == code_last, *errors, agrees, idle))
     return rows

@@ -36,11 +36,13 @@ from stepscope.measures.rule import (
     AXIS_SCALE,
     Fault,
     RuleMeasure,
+    absences,
     cached_on_run,
     fault_answers,
     faultless_answer,
     not_applicable,
     one_a_step,
+    step_answer,
 )
 from stepscope.model import Answer, Case, Exchange, Facts, Json, Scale, ToolDef, Trajectory, Verdict
 from stepscope.model.effects import words_of
@@ -370,10 +372,8 @@ ARGUMENT_VALIDITY = RuleMeasure(
 GROUNDING_LABELS = ("invented", "unknown")
 _NAMES = ("grounding", "grounding.invented")
 _GROUNDING_OF_NO_CALLS = tuple(no_calls(name) for name in _NAMES)
-_NOTHING = tuple(
-    Unmeasured("not_applicable", "no argument holds an identifier, e-mail, date or number", name)
-    for name in _NAMES
-)
+_WITHOUT_VALUES = "no argument holds an identifier, e-mail, date or number"
+_NOTHING = absences("not_applicable", _WITHOUT_VALUES, *_NAMES)
 
 
 def _grounding(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -398,15 +398,9 @@ def _grounding(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if known:
         share = Verdict(_NAMES[0], (known - len(invented)) / known, cites=cites, reason=reason)
     each = [
-        Verdict(
-            _NAMES[0],
-            label=value.state,
-            step=value.step,
-            cites=(value.step,),
-            reason=f"{value.tool}.{value.argument} {value.text}: {value.reason}",
-        )
-        for value in values
-        if value.state in GROUNDING_LABELS
+        step_answer(_NAMES[0], x.state, x.step, f"{x.tool}.{x.argument} {x.text}: {x.reason}")
+        for x in values
+        if x.state in GROUNDING_LABELS
     ]
     return (
         share,
@@ -421,9 +415,8 @@ GROUNDING = RuleMeasure("grounding", "2", Scale(0.0, inf, GROUNDING_LABELS), (),
 LABEL = "violation"
 
 _SCHEMA_OF_NO_CALLS = (no_calls("tool_schema"),)
-_NO_SCHEMA = (
-    Unmeasured("missing_input", "no called tool has a declared JSON schema", "tool_schema"),
-)
+WITHOUT_SCHEMA = "no called tool has a declared JSON schema"
+_NO_SCHEMA = absences("missing_input", WITHOUT_SCHEMA, "tool_schema")
 
 
 def _schemas(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -441,19 +434,10 @@ def _schemas(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> 
     checks = f"{checked} of {len(made)} calls have a declared schema"
     if not found:
         return (Verdict("tool_schema", 0.0, reason=checks),)
-    whole = Verdict(
-        "tool_schema",
-        float(len(found)),
-        cites=tuple(sorted({fault.step for fault in found})),
-        reason=f"{found[0].rule}: {found[0].reason}; {checks}",
-    )
-    each = [
-        Verdict(
-            "tool_schema", label=LABEL, step=fault.step, cites=(fault.step,),
-            reason=f"{fault.rule}: {fault.reason}",
-        )
-        for fault in found
-    ]  # fmt: skip
+    cites = tuple(sorted({fault.step for fault in found}))
+    said = f"{found[0].rule}: {found[0].reason}; {checks}"
+    whole = Verdict("tool_schema", float(len(found)), cites=cites, reason=said)
+    each = [step_answer("tool_schema", LABEL, x.step, f"{x.rule}: {x.reason}") for x in found]
     return (whole, *one_a_step(each, lambda labels: labels[0]))
 
 

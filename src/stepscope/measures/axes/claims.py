@@ -33,9 +33,14 @@ _FOLLOWING = frozenset(
     "modify edit fix correct submit register add make request".split()
 )
 _IRREGULAR = {
-    "buy": "bought", "overwrite": "overwritten", "pay": "paid", "run": "ran", "send": "sent",
-    "withdraw": "withdrawn", "write": "written",
-}  # fmt: skip
+    "buy": "bought",
+    "overwrite": "overwritten",
+    "pay": "paid",
+    "run": "ran",
+    "send": "sent",
+    "withdraw": "withdrawn",
+    "write": "written",
+}
 # Acts of agents besides those that names of tools have.
 _MORE_ACTS = frozenset(
     "change commit correct credit downgrade email fix mail notify order switch transfer "
@@ -66,13 +71,15 @@ def _participles() -> dict[str, str]:
 
 _ACT_OF = _participles()
 _OWN_ACTS_SAID = "|".join(sorted(_ACT_OF, key=len, reverse=True))
-_ACTS = "|".join(said for said in sorted(_ACT_OF, key=len, reverse=True)
-                 if _ACT_OF[said] not in _OWN_ONLY)  # fmt: skip
+_ACTS = "|".join(x for x in sorted(_ACT_OF, key=len, reverse=True) if _ACT_OF[x] not in _OWN_ONLY)
 # The noun that a light verb makes an act: "the exchange has been requested".
 _NOUNS = {verb: verb for verb in _ACT_OF.values()} | {
-    "booking": "book", "cancellation": "cancel", "modification": "modify", "payment": "pay",
+    "booking": "book",
+    "cancellation": "cancel",
+    "modification": "modify",
+    "payment": "pay",
     "changes": "change",
-}  # fmt: skip
+}
 _WORD = re.compile(r"\w+")
 _ADVERBS = r"(?:(?:now|just|also|already|then|all|both|even|(?:gone|went) ahead and|\w+ly) )*"
 # "I have cancelled it", "I also updated the README": the agent tells of its own act.
@@ -198,18 +205,28 @@ def is_english(text: str) -> bool:
 
 # What is made of files, and by what it is known in the calls that make it.
 _WORKS = {
-    "changelog": "changelog changes", "docs": "doc readme .md", "documentation": "doc readme .md",
-    "email": "mail", "readme": "readme", "remote": "push remote", "test": "test", "tests": "test",
-}  # fmt: skip
+    "changelog": "changelog changes",
+    "docs": "doc readme .md",
+    "documentation": "doc readme .md",
+    "email": "mail",
+    "readme": "readme",
+    "remote": "push remote",
+    "test": "test",
+    "tests": "test",
+}
 _NAME = re.compile(r"`([^`\n]{2,60})`|\b([\w/-]+\.[a-z]{1,5})\b")
 # Programs do these under a word of their own.
 _BY_NAME = {
     act: act for act in ("commit", "deploy", "install", "merge", "publish", "push", "upload")
 } | {
-    "send": "mail smtp send post", "email": "mail smtp send", "mail": "mail smtp send",
-    "format": "format fmt black prettier ruff lint", "register": "regist", "tag": "tag",
+    "send": "mail smtp send post",
+    "email": "mail smtp send",
+    "mail": "mail smtp send",
+    "format": "format fmt black prettier ruff lint",
+    "register": "regist",
+    "tag": "tag",
     "download": "download curl wget request urlretrieve fetch clone pull http read_",
-}  # fmt: skip
+}
 # The name of an order, a booking, an item: capitals and digits, with a digit among them.
 _THING = re.compile(r"\b(?=[A-Z_-]*\d)[A-Z\d_-]{5,20}\b")
 # So much of a result is looked through for names.
@@ -606,8 +623,24 @@ _I_DID = re.compile(
 )
 _DEED_OF = {_OWN_FORM: _I_DID, _BEEN_FORM: _WAS_DONE}
 # What a message holds that may tell of deeds in its lists.
-_LISTS = ("\n", ";", "|", "? ", ": ", "i ", "i've ", "i\u2019ve ", "we ", "we've ", "we\u2019ve ",
-          " was ", " were ", " been ", " is now ", " are now ")  # fmt: skip
+_LISTS = (
+    "\n",
+    ";",
+    "|",
+    "? ",
+    ": ",
+    "i ",
+    "i've ",
+    "i\u2019ve ",
+    "we ",
+    "we've ",
+    "we\u2019ve ",
+    " was ",
+    " were ",
+    " been ",
+    " is now ",
+    " are now ",
+)
 _BRACKETS = re.compile(r"\([^)]*\)|#?\b[A-Z\d]{5,}\b")
 # Who did it and to what are said in one clause, or a list's item says no more than this.
 _VERB = re.compile(r" (?:is|are|was|were|has|have|be) ", re.IGNORECASE)

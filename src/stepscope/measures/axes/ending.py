@@ -62,10 +62,13 @@ def _ending(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> I
         return rule.not_applicable(TERMINATION_NAME, "the run has no steps")
     closing = _closing_message(steps)
     faults = [
-        *_calls_after_closing(trajectory, closing), *_cut_short(trajectory),
-        *_unkept_promises(trajectory), *_gave_up(trajectory), *_ended_on_request(trajectory),
+        *_calls_after_closing(trajectory, closing),
+        *_cut_short(trajectory),
+        *_unkept_promises(trajectory),
+        *_gave_up(trajectory),
+        *_ended_on_request(trajectory),
         *_never_dealt_with(trajectory),
-    ]  # fmt: skip
+    ]
     if faults:
         return rule.fault_answers(TERMINATION_NAME, faults)
     why, cites = "nobody closed the run", tuple[int, ...]()
@@ -112,13 +115,11 @@ def _cut_short(trajectory: Trajectory) -> Iterator[rule.Fault]:
     last = steps[-1].index
     if said and LIMITS.search(said):
         yield rule.Fault(last, f"ended from outside: {said}")
-    for exchange in reversed(trajectory.exchanges):
-        if exchange.result_step != last:
+    for x in reversed(trajectory.exchanges):
+        if x.result_step != last:
             break
-        if exchange.failed:
-            yield rule.Fault(
-                last, f"ends on the error of {exchange.call.name}: {first_line(exchange.result)}"
-            )
+        if x.failed:
+            yield rule.Fault(last, f"ends on the error of {x.call.name}: {first_line(x.result)}")
             break
 
 
@@ -165,9 +166,8 @@ def _forgotten_promises(trajectory: Trajectory) -> Iterator[rule.Fault]:
         if step.actor == "user":
             answer, acts_next = text or answer, False
         elif step.actor == "agent":
-            for one in find_intentions(text) if text and not acts and not acts_next else ():
-                if _is_settled(one, text, answer):
-                    open_promises.append((step, one))
+            said = find_intentions(text) if text and not acts and not acts_next else ()
+            open_promises += [(step, one) for one in said if _is_settled(one, text, answer)]
             acts_next = acts or (acts_next and not text)
     for step, one in open_promises[-MOST_PROMISES:]:
         about = content_stems(one.object)
@@ -353,9 +353,10 @@ def _is_open(about: frozenset[str], behind: Iterable[Step], *, most: float = 0) 
             return False
         text = step.text.lower() if step.actor in ("agent", "user") else ""
         if step.actor == "agent" and text:
-            if sum(stem in text for stem in about) > most * len(about):
-                return False
-            if not most and any(REFUSAL.search(x) and THE_OTHER.search(x) for x in sentences(text)):
+            refuses = (REFUSAL.search(x) and THE_OTHER.search(x) for x in sentences(text))
+            if sum(stem in text for stem in about) > most * len(about) or (
+                not most and any(refuses)
+            ):
                 return False
         elif most and text and find_decision(step.text) in ("takes back", "refuses"):
             return False

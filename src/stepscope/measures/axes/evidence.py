@@ -198,9 +198,8 @@ class Evidence:
         if (found := self.said(value, before)) is not None:
             return found
         bare = value.strip("#@*'\"()[]{}<>.,:; \u00a0")
-        if bare and bare != value:
-            if (found := self.said(bare, before)) is not None:
-                return found
+        if bare and bare != value and (found := self.said(bare, before)) is not None:
+            return found
         number = _PREFIXED.fullmatch(bare)
         if number is not None:
             found = self.said(number[1], before)

@@ -523,15 +523,9 @@ def find_misread_things(
         counted = [count * value for value in (*true, sum(true)) for count in (1, *MULTIPLES)]
         if not true or any(abs(value - amount.value) < TOLERANCE for value in counted):
             continue
-        holder = next(
-            (
-                record
-                for one in near
-                for record in results.records(*one)
-                if any([abs(value - amount.value) < TOLERANCE for value in record.amounts])
-            ),
-            None,
-        )
+        every = (record for one in near for record in results.records(*one))
+        of_value = (r for r in every if any([abs(x - amount.value) < TOLERANCE for x in r.amounts]))
+        holder = next(of_value, None)
         beside = [x.value for x in told if x.value != amount.value and x.line == amount.line]
         if holder is None or follows_in_message(amount.value, beside):
             continue

@@ -38,7 +38,6 @@ from stepscope.measures.completeness import needing
 from stepscope.measures.language import content_stems
 from stepscope.model import Answer, Case, Facts, Json, ToolResult, Trajectory
 from stepscope.model.effects import words_of
-from stepscope.values import Unmeasured
 
 # With more values of one name in a result, which one is meant cannot be told from its name.
 MOST_VALUES = 4
@@ -294,14 +293,18 @@ _STAGES = (
     ("cancelled", re.compile(r"\bcancel|\bcall\w* off\b|\bwithdrawn\b")),
     ("exchange", re.compile(r"\bexchang")),
     ("return", re.compile(r"\breturn")),
-    ("pending", re.compile(
-        r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach)|"
-        r"\byet to\b|\bwaiting\b|\bawait")),
+    (
+        "pending",
+        re.compile(
+            r"(?:\bnot|n['\u2019]t)(?: \w+){0,3} (?:left|ship|sen[dt]|process|deliver|arriv|reach)|"
+            r"\byet to\b|\bwaiting\b|\bawait"
+        ),
+    ),
     ("delivered", re.compile(r"\bdeliver|\breached you\b|\barrived\b|\bhanded over\b")),
     ("shipped", re.compile(r"\bship|\bsent\b|\bon (?:its|the) way\b|\bin transit\b|\bdispatch")),
     ("processed", re.compile(r"\bprocess")),
     ("pending", re.compile(r"\bpending\b|\bopen\b|\bprepar|\bqueued?\b|\bnew\b")),
-)  # fmt: skip
+)
 # What every sentence that tells a stage has one of.
 _STAGE_SIGNS = (
     "cancel| off|withdrawn|exchang|return|left|ship|sen|process|deliver|arriv|reach|yet to|wait|"
@@ -570,9 +573,7 @@ _NEAR = (
     "give or take|or so|without |~"
 ).split("|")
 
-_NO_RESULTS = (
-    Unmeasured("not_applicable", "no tool returned anything", RESULT_INTERPRETATION_NAME),
-)
+_NO_RESULTS = rule.not_applicable(RESULT_INTERPRETATION_NAME, "no tool returned anything")
 
 
 def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -> Iterable[Answer]:
@@ -620,17 +621,15 @@ def _interpret(trajectory: Trajectory, case: Case | None, facts: Facts | None) -
     if faults:
         return rule.fault_answers(RESULT_INTERPRETATION_NAME, faults)
     if not told:
-        return rule.not_applicable(
-            RESULT_INTERPRETATION_NAME, "the user was told nothing of the results"
-        )
+        why = "the user was told nothing of the results"
+        return rule.not_applicable(RESULT_INTERPRETATION_NAME, why)
     why = f"{checked} values told in {len(told)} messages follow from what was said"
     if claims:
         why = f"{why}; {claims} acts told as done were held against calls"
     if unread:
         why = f"{why}; {unread} messages in another language not judged for acts"
-    return rule.faultless_answer(
-        RESULT_INTERPRETATION_NAME, f"{why}; not judged: what else they say"
-    )
+    why = f"{why}; not judged: what else they say"
+    return rule.faultless_answer(RESULT_INTERPRETATION_NAME, why)
 
 
 def _said_by_others(
@@ -670,7 +669,7 @@ def _says_about(text: str) -> bool:
     return any([word in lower for word in _NEAR]) and _ABOUT.search(text) is not None
 
 
+_LEARNS, _RUN = ("alternatives", "claims", "effects"), needing("results", _interpret)
 RESULT_INTERPRETATION = rule.RuleMeasure(
-    RESULT_INTERPRETATION_NAME, "13", rule.AXIS_SCALE, ("alternatives", "claims", "effects"),
-    needing("results", _interpret),
-)  # fmt: skip
+    RESULT_INTERPRETATION_NAME, "13", rule.AXIS_SCALE, _LEARNS, _RUN
+)

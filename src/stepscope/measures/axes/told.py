@@ -71,9 +71,7 @@ _EXAMPLE = re.compile(
     r"(?i)\b(?:e\.g|for example|for instance|such as|format|example|placeholder)\b[^.\n]*$|"
     r"\blike\W*$"
 )
-_COUNTED = re.compile(
-    r"\b(?:business )?(?:days|weeks|months|years)\b|\b(?:week|month|year)\b", re.IGNORECASE
-)
+_COUNTED = re.compile(r"(?i)\b(?:business )?(?:days|weeks|months|years)\b|\b(?:week|month|year)\b")
 
 
 def find_untraced(
@@ -305,9 +303,8 @@ def find_absent_names(trajectory: Trajectory) -> Iterator[Fault]:
             if len(name) < 4 or name in sought or name not in done or len(sought) >= MOST_NAMES:
                 continue
             # A package that is not installed; a word in capitals is a sign of the protocol.
-            if name.isupper() or ("module" in line and "_" not in name):
-                continue
-            if not _is_counted_on(name, agent.text, done):
+            aside = name.isupper() or ("module" in line and "_" not in name)
+            if aside or not _is_counted_on(name, agent.text, done):
                 continue
             sought.add(name)
             if not any(_mentions(one, name) for one in trajectory.steps[: agent.index]):
