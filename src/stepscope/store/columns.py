@@ -150,9 +150,16 @@ class StepColumn:
     @classmethod
     def empty(cls) -> Self:
         """Return a column without entries."""
-        none = np.empty(0, np.int64)
-        value = np.empty(0, np.float64)
-        return cls(scorers=(), scorer=none, at=none, step=none, repeat=none, value=value)
+        return cls.of_table((), np.empty((0, 5)))
+
+    @classmethod
+    def of_table(cls, scorers: Iterable[tuple[str, str]], table: Floats) -> Self:
+        """Return the column of a table: index of the scorer, place, step, repeat, value."""
+        whole = table[:, :4].T.astype(np.int64)
+        order = np.lexsort(whole[::-1])
+        (scorer, at, step, repeat), value = whole[:, order], table[order, 4]
+        who = tuple(scorers)
+        return cls(scorers=who, scorer=scorer, at=at, step=step, repeat=repeat, value=value)
 
     def __len__(self) -> int:
         return len(self.at)
@@ -467,17 +474,9 @@ def step_values(db: Connection, places: RunPlaces, measure: str, runs: Runs) -> 
             if kept.any() and rank >= most:
                 most, part = rank, np.column_stack([at[kept], table[kept, 2:]])
         if len(part):
-            parts.append((np.full(len(part), len(scorers)), *part.T))
+            parts.append(np.column_stack([np.full(len(part), len(scorers)), part]))
             scorers.append(name)
-    columns = zip(*parts, strict=True) if parts else [[np.empty(0)]] * 5
-    scorer, at, step, repeat, value = (np.concatenate(list(column)) for column in columns)
-    whole = [column.astype(np.int64) for column in (scorer, at, step, repeat)]
-    order = np.lexsort(whole[::-1])
-    scorer, at, step, repeat = (column[order] for column in whole)
-    return StepColumn(
-        scorers=tuple(scorers), scorer=scorer, at=at, step=step, repeat=repeat,
-        value=value.astype(np.float64)[order],
-    )  # fmt: skip
+    return StepColumn.of_table(scorers, np.concatenate([np.empty((0, 5)), *parts]))
 
 
 def cited_steps(

@@ -208,12 +208,14 @@ def _current(
     return JudgeAnswers(
         asked=key,
         rubric=all_[0][1].rubric or key.measure,
-        main=main, version=chosen, runs=runs,
+        main=main,
+        version=chosen,
+        runs=runs,
         prompts=dict(sorted(Counter(prompt for prompt, _ in last.values()).items())),
         snapshots=dict(sorted(Counter(snapshot for _, snapshot in last.values()).items())),
         older={name: len(aside[name]) for name in sorted(aside, key=judge_version_order)},
         all=tuple(every),
-    )  # fmt: skip
+    )
 
 
 def _made_by(record: Record) -> tuple[str, str]:

@@ -84,22 +84,20 @@ INSERT INTO labels (measure, run, step, annotator, repeat, round, label, value, 
 """
 
 _COLUMNS = (
-    "measure", "step", "annotator", "repeat", "round", "label", "value", "decided", "queue",
-    "probability", "policy", "blind", "position", "seconds", "expanded", "given_ns", "cites",
-    "confidence", "reason",
-)  # fmt: skip
-_INSERT = (
-    "INSERT INTO labels (run, withdrawn, " + ", ".join(_COLUMNS) + ") VALUES (?, 0"
-    + ", ?" * len(_COLUMNS) + ")"
-)  # fmt: skip
+    "measure step annotator repeat round label value decided queue probability policy blind "
+    "position seconds expanded given_ns cites confidence reason"
+).split()
+_NAMES, _MARKS = ", ".join(_COLUMNS), ", ?" * len(_COLUMNS)
+_INSERT = "INSERT INTO labels (run, withdrawn, " + _NAMES + ") VALUES (?, 0" + _MARKS + ")"
 _ITEM = (
     "run = ? AND measure = ? AND step = ? AND annotator = ? AND repeat = ? AND round = ?"
     " AND withdrawn = 0"
 )
 _SELECT = (
-    "SELECT runs.id, " + ", ".join("labels." + name for name in _COLUMNS)
+    "SELECT runs.id, labels."
+    + ", labels.".join(_COLUMNS)
     + " FROM labels JOIN runs ON runs.seq = labels.run WHERE withdrawn = 0"
-)  # fmt: skip
+)
 
 
 def insert_labels(
@@ -107,10 +105,8 @@ def insert_labels(
 ) -> LabelFates:
     """Insert labels with their verdicts; return what became of each. Call inside a transaction.
 
-    Raises:
-        StoreError: a label is about a run that is not there.
-        UsageError: an annotator has verdicts of the same measure here that are no person's; or
-            one contradicts what is stored, and all are wanted, or none.
+    `StoreError` where a label is about a run that is not there; `UsageError` where an annotator has
+    verdicts of the same measure here that are no person's, or, `whole`, one contradicts another.
     """
     fates = [_insert(db, names, label, redactor) for label in labels]
     if whole and "contradicts" in fates:
@@ -125,9 +121,8 @@ def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> 
     label = msgspec.structs.replace(label, reason=redactor.redact(label.reason))
     row = db.execute("SELECT seq FROM runs WHERE id = ?", (label.trajectory,)).fetchone()
     if row is None:
-        raise StoreError(
-            f"a label about run {label.trajectory!r}, which is not in the store; put it first"
-        )
+        absent = f"run {label.trajectory!r}, which is not in the store; put it first"
+        raise StoreError(f"a label about {absent}")
     item = (row[0], *_item(label))
     before = db.execute(
         "SELECT id, label, value, policy, probability FROM labels WHERE " + _ITEM, item
@@ -142,21 +137,19 @@ def _insert(db: Connection, names: RowIds, label: Label, redactor: Redactor) -> 
     if label.has_verdict:
         _check_rater(db, label)
         if not insert_records(db, names, [label.record()]):
-            raise UsageError(
-                f"{label.annotator!r} said {label.measure} in the trace itself; name the annotator "
-                "otherwise"
-            )
+            said = f"{label.annotator!r} said {label.measure} in the trace itself"
+            raise UsageError(f"{said}; name the annotator otherwise")
     return "new" if before is None else "replaced"
 
 
-def _item(label: Label) -> tuple[object, ...]:
+def _item(label: Label) -> tuple[str, int, str, int, int]:
     step = WHOLE if label.step is None else label.step
     return label.measure, step, label.annotator, label.repeat, label.round
 
 
 def _cells(label: Label) -> tuple[object, ...]:
     coded = {
-        "step": WHOLE if label.step is None else label.step,
+        "step": _item(label)[1],
         "expanded": msgspec.json.encode(label.expanded).decode() if label.expanded else "",
         "given_ns": label.given_at,
         "cites": str(list(label.cites)) if label.cites else "",
@@ -173,16 +166,15 @@ def _check_rater(db: Connection, label: Label) -> None:
     ).fetchone()
     if found is not None and found[0] != HUMAN:
         kind = "imported" if found[0] == IMPORTED else f"of family {found[0]}"
-        raise UsageError(
-            f"{label.annotator!r} has {kind} verdicts of {label.measure} here; name the annotator "
-            "otherwise"
-        )
+        has = f"{label.annotator!r} has {kind} verdicts of {label.measure} here"
+        raise UsageError(f"{has}; name the annotator otherwise")
 
 
 def _withdraw(db: Connection, id_: int) -> Label:
     """Mark a label as taken back and delete its verdict, and what was adjudicated; return it."""
     (row,) = db.execute(_SELECT + " AND labels.id = ?", (id_,)).fetchall()
     label = _decode(row)
+    measure, step, annotator, repeat, _ = _item(label)
     db.execute("UPDATE labels SET withdrawn = 1 WHERE id = ?", (id_,))
     if label.has_verdict:
         db.execute(
@@ -194,11 +186,8 @@ def _withdraw(db: Connection, id_: int) -> Label:
             "DELETE FROM records WHERE run = (SELECT seq FROM runs WHERE id = ?) AND step = ?"
             " AND repeat = ? AND question IN (SELECT id FROM questions WHERE measure = ?"
             " AND version = ? AND judge = ? AND prompt = '' AND family = ?)",
-            (
-                label.trajectory, WHOLE if label.step is None else label.step, label.repeat,
-                label.measure, GIVEN_VERSION, label.annotator, HUMAN,
-            ),
-        )  # fmt: skip
+            (label.trajectory, step, repeat, measure, GIVEN_VERSION, annotator, HUMAN),
+        )
     return label
 
 

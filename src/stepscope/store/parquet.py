@@ -45,9 +45,9 @@ GROUP_ROWS = 1_000_000
 _FETCH_ROWS = 50_000
 RUNS, RECORDS, LABELS = "runs.parquet", "records.parquet", "labels.parquet"
 RUN_FIELDS = (
-    "id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome", "steps",
-    "calls", "tokens", "cost_usd", "seconds", "format", "start_ns", "imported_ns",
-)  # fmt: skip
+    "id name workflow task trial agent agent_version outcome steps calls tokens cost_usd seconds "
+    "format start_ns imported_ns"
+).split()
 _TAGS = (
     "(SELECT json_group_object(key, value) FROM (SELECT key, value FROM tags"
     " WHERE tags.run = runs.seq ORDER BY key))"
@@ -177,22 +177,26 @@ def _batches(
 
 
 # What stands in both as it is, from `reason` on.
-_LAST_FIELDS = (
-    "reason", "confidence", "version", "family", "case", "facts", "judge", "rubric", "prompt",
-    "repeat", "usage", "cost_usd", "seconds",
-)  # fmt: skip
-_last_cells = attrgetter(*_LAST_FIELDS)
+_last_cells = attrgetter(
+    *"reason confidence version family case facts judge rubric prompt".split(),
+    *("repeat", "usage", "cost_usd", "seconds"),
+)
 
 
 def _cells(row: RecordRow, place: int, current: tuple[int, int]) -> tuple[object, ...]:
     return (
         place,
         row.step == WHOLE and not row.repeat and (row.question, row.case_id) == current,
-        row.trajectory, row.measure, None if row.step == WHOLE else row.step,
-        min(row.state, stored.ANSWERED), row.value, row.label,
+        row.trajectory,
+        row.measure,
+        None if row.step == WHOLE else row.step,
+        min(row.state, stored.ANSWERED),
+        row.value,
+        row.label,
         UNMEASURED_KINDS[-1 - row.state] if row.state < 0 else None,
-        msgspec.json.decode(row.cites) if row.cites else (), *_last_cells(row),
-    )  # fmt: skip
+        msgspec.json.decode(row.cites) if row.cites else (),
+        *_last_cells(row),
+    )
 
 
 _COLUMNS = ["run", "current", "state", "value", "label", "version"]
@@ -278,11 +282,7 @@ class ParquetRows:
         number = {name: i for i, name in enumerate(scorers)}
         rows = [(number[name], *rest) for name, *rest in found]
         table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
-        scorer, at_, step, repeat = table[:, :4].T.astype(np.int64)
-        return stored.StepColumn(
-            scorers=tuple(scorers), scorer=scorer, at=at_, step=step, repeat=repeat,
-            value=table[:, 4],
-        )  # fmt: skip
+        return stored.StepColumn.of_table(scorers, table)
 
     def cited(self, measure: str, runs: stored.Runs) -> list[tuple[int, ...] | None]:
         """Return the steps that whole-run answers cite, aligned with `runs`; None without one."""
@@ -445,9 +445,8 @@ class ParquetRows:
             )
             for at, text in enumerate(self._runs.column("tags").to_pylist()):
                 tags = msgspec.json.decode(text or "{}", type=dict[str, str])
-                db.executemany(
-                    "INSERT INTO tags VALUES (?, ?, ?)", [(at, k, v) for k, v in tags.items()]
-                )
+                cells = [(at, key, value) for key, value in tags.items()]
+                db.executemany("INSERT INTO tags VALUES (?, ?, ?)", cells)
             stored.offer_answers(db, self)
             found = db.execute(
                 "SELECT seq FROM runs WHERE " + where.sql + " ORDER BY seq", where.parameters

@@ -96,9 +96,8 @@ def purge_texts(db: Connection, path: str, blobs: Path | None, where: Where | No
         db.execute("DROP TABLE temp.doomed")
     deleted = _sweep(db, path, blobs)
     database.rewrite_database(db, path)
-    return PurgeResult(
-        runs=runs, blobs=deleted, quarantined=quarantined, remains=tuple(_remains(db, path))
-    )
+    left = tuple(_remains(db, path))
+    return PurgeResult(runs=runs, blobs=deleted, quarantined=quarantined, remains=left)
 
 
 def _erase_rows_that_name(db: Connection) -> int:

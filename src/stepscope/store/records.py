@@ -92,15 +92,10 @@ def encode_answer(answer: model.Answer) -> AnswerCells:
     step = WHOLE if answer.step is None else answer.step
     if isinstance(answer, Unmeasured):
         return step, _STATES[answer.kind], _NO_VALUE, _NO_TEXT, "", answer.reason, _NO_NUMBER
-    return (
-        step,
-        _LABEL if answer.value is None else _VALUE,
-        _NO_VALUE if answer.value is None else answer.value,
-        answer.label or _NO_TEXT,
-        str(list(answer.cites)) if answer.cites else "",
-        answer.reason,
-        _NO_NUMBER if answer.confidence is None else answer.confidence,
-    )
+    state, value = (_LABEL, _NO_VALUE) if answer.value is None else (_VALUE, answer.value)
+    cites = str(list(answer.cites)) if answer.cites else ""
+    confidence = _NO_NUMBER if answer.confidence is None else answer.confidence
+    return step, state, value, answer.label or _NO_TEXT, cites, answer.reason, confidence
 
 
 class RowIds:
@@ -160,10 +155,8 @@ def insert_records(db: Connection, names: RowIds, records: Iterable[model.Record
         if run is None:
             found = db.execute("SELECT seq FROM runs WHERE id = ?", (record.trajectory,)).fetchone()
             if found is None:
-                raise StoreError(
-                    f"a record about run {record.trajectory!r}, which is not in the store; "
-                    "put it first"
-                )
+                absent = f"run {record.trajectory!r}, which is not in the store; put it first"
+                raise StoreError(f"a record about {absent}")
             run = runs[record.trajectory] = int(found[0])
         asked = (record.version, record.facts, record.judge, record.prompt, record.family)
         question = names.question(db, Question(answer.measure, *asked, record.rubric))
@@ -186,10 +179,8 @@ def _refuse_bad_numbers(record: model.Record) -> None:
     numbers = {"confidence": confidence, "cost_usd": record.cost_usd, "seconds": record.seconds}
     for name, number in numbers.items():
         if number is not None and not 0 <= number < inf:
-            raise StoreError(
-                f"a record of {answer.measure!r} has {name} {number!r}; expected a finite number, "
-                "zero or more"
-            )
+            found = f"{name} {number!r}; expected a finite number, zero or more"
+            raise StoreError(f"a record of {answer.measure!r} has {found}")
 
 
 def insert_lines(
@@ -280,18 +271,24 @@ def decode_record(row: RecordRow) -> model.Record:
     if row.state < 0:
         answer = Unmeasured(UNMEASURED_KINDS[-1 - row.state], row.reason, row.measure, step)
     else:
-        answer = model.Verdict(
-            measure=row.measure, value=row.value, label=row.label, step=step,
-            cites=tuple(msgspec.json.decode(row.cites)) if row.cites else (),
-            reason=row.reason, confidence=row.confidence,
-        )  # fmt: skip
+        cites = tuple(msgspec.json.decode(row.cites)) if row.cites else ()
+        said = (row.measure, row.value, row.label, step, cites, row.reason, row.confidence)
+        answer = model.Verdict(*said)
     return model.Record(
-        trajectory=row.trajectory, answer=answer, version=row.version, family=row.family,
-        case=row.case, facts=row.facts, judge=row.judge, rubric=row.rubric, prompt=row.prompt,
+        trajectory=row.trajectory,
+        answer=answer,
+        version=row.version,
+        family=row.family,
+        case=row.case,
+        facts=row.facts,
+        judge=row.judge,
+        rubric=row.rubric,
+        prompt=row.prompt,
         repeat=row.repeat,
         usage=None if row.usage is None else msgspec.json.decode(row.usage, type=model.Usage),
-        cost_usd=row.cost_usd, seconds=row.seconds,
-    )  # fmt: skip
+        cost_usd=row.cost_usd,
+        seconds=row.seconds,
+    )
 
 
 def label_records(
@@ -302,6 +299,7 @@ def label_records(
     The judge is the annotator. A label at a step cites it. Several labels of one person at one step
     differ by `repeat`.
     """
+    given_by = partial(model.Record, trajectory=trajectory, version=GIVEN_VERSION, family=HUMAN)
     seen: dict[tuple[str, int | None, str], int] = {}
     for label in given:
         outcome = outcome_of_label(label)
@@ -309,10 +307,7 @@ def label_records(
             continue  # no person's word
         key = (label.kind, label.step, label.annotator)
         seen[key] = seen.get(key, -1) + 1
-        yield model.Record(
-            trajectory=trajectory, answer=_labelled(label, steps), version=GIVEN_VERSION,
-            family=HUMAN, judge=label.annotator, repeat=seen[key],
-        )  # fmt: skip
+        yield given_by(answer=_labelled(label, steps), judge=label.annotator, repeat=seen[key])
 
 
 def _labelled(label: model.TraceLabel, steps: int) -> model.Answer:
@@ -339,20 +334,17 @@ def find_named_run(db: Connection, name: str) -> tuple[int, str, int] | None:
     None where there is no such run; of several of one name none is meant.
     """
     for condition in ("id = ?", "name = ? AND superseded_by IS NULL"):
-        rows = db.execute(
-            "SELECT seq, id, steps FROM runs WHERE " + condition + " LIMIT 2", (name,)
-        ).fetchall()
+        query = "SELECT seq, id, steps FROM runs WHERE " + condition + " LIMIT 2"
+        rows: list[tuple[int, str, int]] = db.execute(query, (name,)).fetchall()
         if len(rows) == 1:
-            return int(rows[0][0]), str(rows[0][1]), int(rows[0][2])
+            return rows[0]
     return None
 
 
 def is_ambiguous(db: Connection, name: str) -> bool:
     """Tell whether more than one run has this name."""
-    rows = db.execute(
-        "SELECT 1 FROM runs WHERE name = ? AND superseded_by IS NULL LIMIT 2", (name,)
-    ).fetchall()
-    return len(rows) > 1
+    query = "SELECT 1 FROM runs WHERE name = ? AND superseded_by IS NULL LIMIT 2"
+    return len(db.execute(query, (name,)).fetchall()) > 1
 
 
 def attach_scores(
@@ -406,19 +398,16 @@ def score_records(trajectory: str, scores: Iterable[model.StepScore]) -> Iterato
 
 
 def quarantine_scores(
-    db: Connection, refused: Iterable[tuple[model.StepScore, str]], *, name: str, uri: str, now: int
+    db: Connection, refused: Sequence[tuple[model.StepScore, str]], *, name: str, uri: str, now: int
 ) -> int:
-    """Keep refused scores with the records that could not be read; return how many are new."""
-    before = db.total_changes
+    """Keep refused scores with the records that could not be read; return how many there are."""
+    of = f"run {visible_line(name)[:80]!r}"
     db.executemany(
         "INSERT INTO quarantine (uri, place, reason, raw, imported_ns) VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (uri, place, reason) DO NOTHING",
-        [
-            (uri, score.step, f"run {visible_line(name)[:80]!r}: {why}", _encode(score), now)
-            for score, why in refused
-        ],
+        [(uri, score.step, f"{of}: {why}", _encode(score), now) for score, why in refused],
     )
-    return db.total_changes - before
+    return len(refused)
 
 
 def move_earlier_scores(db: Connection, seq: int, name: str, n: int) -> tuple[model.StepScore, ...]:
@@ -474,9 +463,8 @@ def fix_weights(db: Connection, workflow: str, task: str, weights: Iterable[floa
         raise StoreError(
             f"a weight of workflow {workflow!r}, task {task!r} is {wrong[0]:g}; expected 1, 2 or 3"
         )
-    row = db.execute(
-        "SELECT body FROM weights WHERE workflow = ? AND task = ?", (workflow, task)
-    ).fetchone()
+    query = "SELECT body FROM weights WHERE workflow = ? AND task = ?"
+    row = db.execute(query, (workflow, task)).fetchone()
     held = None if row is None else decode_weights(row[0])
     if held == wanted:
         return

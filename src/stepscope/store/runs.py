@@ -48,17 +48,12 @@ def change_parts(
     def changed(parts: tuple[model.Part, ...]) -> tuple[model.Part, ...]:
         return tuple(change(next(places), part) for part in parts)
 
-    return tuple(
-        msgspec.structs.replace(
-            step,
-            parts=changed(step.parts),
-            results=tuple(
-                msgspec.structs.replace(result, parts=changed(result.parts))
-                for result in step.results
-            ),
-        )
-        for step in steps
-    )
+    def changed_step(step: model.Step) -> model.Step:
+        parts = changed(step.parts)
+        results = [msgspec.structs.replace(x, parts=changed(x.parts)) for x in step.results]
+        return msgspec.structs.replace(step, parts=parts, results=tuple(results))
+
+    return tuple(map(changed_step, steps))
 
 
 def move_media_out(
@@ -177,6 +172,7 @@ _GIVEN_CASE = f'"{GIVEN}":'.encode()
 # How a label that gives an outcome looks in an encoded run.
 _GIVEN = f'"{GIVEN_AS}":'.encode()
 _N_COLUMNS = PreparedRun.__struct_fields__.index("head")
+_AS_IN_TRACE = "id name workflow task trial agent agent_version tags labels scores".split()
 
 
 def prepare_run(trajectory: model.Trajectory, *, move_media: bool) -> PreparedRun:
@@ -187,19 +183,21 @@ def prepare_run(trajectory: model.Trajectory, *, move_media: bool) -> PreparedRu
     if move_media and DATA_KEY in body:
         kept, blobs = move_media_out(t.steps)
         body = encode_json(kept)
-    found = model.figures(t)
+    figures = model.figures(t)
     start = t.start or next((step.start for step in t.steps if step.start is not None), None)
     return PreparedRun(
-        id=t.id, name=t.name, workflow=t.workflow, task=t.task, trial=t.trial,
-        agent=t.agent, agent_version=t.agent_version, outcome=t.outcome.status,
-        steps=found.steps, calls=found.calls, tokens=_fits(found.tokens),
-        cost_usd=found.cost_usd, seconds=found.seconds,
-        format=t.source.format, run_id=t.source.run_id, uri=t.source.uri,
+        **{name: getattr(t, name) for name in _AS_IN_TRACE},
+        **figures._replace(tokens=_fits(figures.tokens))._asdict(),
+        outcome=t.outcome.status,
+        format=t.source.format,
+        run_id=t.source.run_id,
+        uri=t.source.uri,
         start_ns=_fits(None if start is None else start.ns),
-        head=encode_json(msgspec.structs.replace(t, steps=(), case=None)), body=body,
+        head=encode_json(msgspec.structs.replace(t, steps=(), case=None)),
+        body=body,
         case=None if t.case is None else (t.case.hash, encode_json(t.case)),
-        tags=t.tags, labels=t.labels, blobs=blobs, scores=t.scores,
-    )  # fmt: skip
+        blobs=blobs,
+    )
 
 
 def _fits(number: int | None) -> int | None:
@@ -207,9 +205,7 @@ def _fits(number: int | None) -> int | None:
 
 
 # What spans alone say of a run.
-_SPAN_FIELDS = (
-    "spans", "tools", "termination", "usage", "cost_usd", "start", "end", "warnings", "extra",
-)  # fmt: skip
+_SPAN_FIELDS = "spans tools termination usage cost_usd start end warnings extra".split()
 
 
 def merge_late_spans(old: model.Trajectory, now: model.Trajectory) -> model.Trajectory | None:
@@ -315,8 +311,7 @@ def _scores_of_others(db: Connection, names: RowIds, run: PreparedRun, now: int)
         return _attach(db, names, its, run, now)
     why = "more than one run has this name; give the run's id"
     refused = [(score, why) for score in run.scores]
-    records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
-    return len(refused)
+    return records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
 
 
 def _attach(
@@ -332,9 +327,7 @@ def _attach(
     head = db.execute("SELECT head FROM traces WHERE run = ?", (its[0],)).fetchone()
     if fresh and head is not None:
         _keep_scores(db, its[0], head[0], fresh)
-    if refused:
-        records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
-    return len(refused)
+    return records.quarantine_scores(db, refused, name=run.name, uri=run.uri, now=now)
 
 
 def _keep_scores(db: Connection, seq: int, head: bytes, fresh: Sequence[model.StepScore]) -> None:
@@ -397,25 +390,26 @@ def _update_known(db: Connection, names: RowIds, seq: int, head: bytes, run: Pre
     named = now.workflow not in ("", now.source.format)
     renamed = (named or old.id.startswith(old.name)) and not now.id.startswith(now.name)
     merged = msgspec.structs.replace(
-        old if grown is None else grown, name=now.name if renamed else old.name,
+        old if grown is None else grown,
+        name=now.name if renamed else old.name,
         workflow=now.workflow if named else old.workflow,
         task=now.task if now.task is not None else old.task,
-        trial=now.trial if now.trial is not None else old.trial, outcome=outcome,
+        trial=now.trial if now.trial is not None else old.trial,
+        outcome=outcome,
         agent=now.agent if now.agent is not None else old.agent,
-        agent_version=now.agent_version or old.agent_version, tags={**old.tags, **now.tags},
+        agent_version=now.agent_version or old.agent_version,
+        tags={**old.tags, **now.tags},
         labels=old.labels + fresh,
-    )  # fmt: skip
+    )
     _set_case(db, names, seq, run)
     if merged == old:
         return
     db.execute("UPDATE traces SET head = ? WHERE run = ?", (encode_json(merged), seq))
+    cells = (merged.outcome.status, merged.agent, merged.agent_version, merged.name)
     db.execute(
         "UPDATE runs SET outcome = ?, agent = ?, agent_version = ?, name = ?, workflow = ?,"
         " task = ?, trial = ? WHERE seq = ?",
-        (
-            *(merged.outcome.status, merged.agent, merged.agent_version),
-            *(merged.name, merged.workflow, merged.task, merged.trial, seq),
-        ),
+        (*cells, merged.workflow, merged.task, merged.trial, seq),
     )
     _set_tags(db, seq, merged.tags)
     if fresh:
@@ -517,14 +511,12 @@ def _has_more_spans(db: Connection, other: int, head: bytes) -> bool | None:
 def _replace_version(db: Connection, short: int, long: int) -> None:
     """Let a longer version take the place of a shorter one, and its step scores."""
     db.execute("UPDATE runs SET superseded_by = ? WHERE seq = ?", (long, short))
-    moved = records.move_scores(db, short, long)
-    if moved:
-        head = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()[0]
-        _keep_scores(db, long, head, moved)
-    before = db.execute("SELECT head FROM traces WHERE run = ?", (short,)).fetchone()
+    head = "SELECT head FROM traces WHERE run = ?"
+    if moved := records.move_scores(db, short, long):
+        _keep_scores(db, long, db.execute(head, (long,)).fetchone()[0], moved)
+    before = db.execute(head, (short,)).fetchone()
     if before is not None and _GIVEN in before[0]:
-        now = db.execute("SELECT head FROM traces WHERE run = ?", (long,)).fetchone()
-        merged = _heads.decode(now[0])
+        merged = _heads.decode(db.execute(head, (long,)).fetchone()[0])
         for label in _heads.decode(before[0]).labels:
             if outcome_of_label(label) is not None and label.annotator != TRACE:
                 merged = _settle_outcome(merged, label)

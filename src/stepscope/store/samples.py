@@ -93,9 +93,8 @@ class HeldItem(NamedTuple):
 
 def write_queue(db: Connection, body: bytes, items: Iterable[QueuedItem]) -> int:
     """Write a queue; return its number. Call inside a transaction."""
-    made = db.execute(
-        "INSERT INTO queues (body, drawn_ns) VALUES (?, ?)", (body, time.time_ns())
-    ).lastrowid
+    insert = "INSERT INTO queues (body, drawn_ns) VALUES (?, ?)"
+    made = db.execute(insert, (body, time.time_ns())).lastrowid
     assert made is not None
     db.executemany(
         "INSERT INTO queued (queue, place, run, step, probability, shared)"
@@ -110,15 +109,11 @@ def write_queue(db: Connection, body: bytes, items: Iterable[QueuedItem]) -> int
 
 def read_queue(db: Connection, queue: int) -> QueueItems:
     """Return the items of a queue."""
-    rows = db.execute(
-        "SELECT run, step, shared FROM queued WHERE queue = ? ORDER BY place", (queue,)
-    )
+    query = "SELECT run, step, shared FROM queued WHERE queue = ? ORDER BY place"
+    rows = db.execute(query, (queue,))
     found = np.fromiter((cell for row in rows for cell in row), dtype=np.int64).reshape(-1, 3)
-    holders = dict(
-        db.execute(
-            "SELECT place, holder FROM queued WHERE queue = ? AND holder IS NOT NULL", (queue,)
-        ).fetchall()
-    )
+    held = "SELECT place, holder FROM queued WHERE queue = ? AND holder IS NOT NULL"
+    holders = dict(db.execute(held, (queue,)).fetchall())
     return QueueItems(found[:, 0], found[:, 1], found[:, 2].astype(np.bool_), holders)
 
 
@@ -135,8 +130,7 @@ def hold_item(db: Connection, queue: int, place: int, annotator: str) -> HeldIte
     if not shared and holder not in (None, annotator):
         return None
     if not shared and holder is None:
-        db.execute(
-            "UPDATE queued SET holder = ? WHERE queue = ? AND place = ?", (annotator, queue, place)
-        )
+        hold = "UPDATE queued SET holder = ? WHERE queue = ? AND place = ?"
+        db.execute(hold, (annotator, queue, place))
     gone = "purged" if purged is not None else "grown" if superseded is not None else ""
     return HeldItem(run, None if step == WHOLE else step, probability, gone)

@@ -382,10 +382,8 @@ class Store(Database):
     def find(self, text: str) -> str:
         """Return the id of a run by name, id or a unique start; `UsageError` names candidates."""
         if not text:
-            raise UsageError(
-                "no run is named: give a name, or a prefix of a name or an id; "
-                "stepscope list prints the names"
-            )
+            advice = "give a name, or a prefix of a name or an id; stepscope list prints the names"
+            raise UsageError(f"no run is named: {advice}")
         with database.translate_faults(self.path):
             found = runs.find_named(self._db, text)
             if len(found) == 1:
@@ -489,9 +487,8 @@ class Store(Database):
         under another policy, or drawn where the first was chosen, has "replaced" it. If `whole`,
         all are stored, or none where one contradicts. Secrets are hidden in the reasons.
 
-        Raises:
-            StoreError: a label is about an unknown run.
-            UsageError: an annotator has verdicts of the same measure that are no person's; `whole`.
+        `StoreError` where a label is about an unknown run; `UsageError` where an annotator has
+        verdicts of the same measure that are no person's, and by `whole`.
         """
         with self._writing():
             return labels.insert_labels(self._db, self._names, given, self.redactor, whole=whole)
@@ -770,9 +767,8 @@ class SentLog(Database):
     def __init__(self, store: str, target: str) -> None:
         """Open the file beside the store at this path."""
         self._target = target
-        super().__init__(
-            database.MEMORY if store == database.MEMORY else f"{store}.sent.db", _SENT_SCHEMA
-        )
+        path = database.MEMORY if store == database.MEMORY else f"{store}.sent.db"
+        super().__init__(path, _SENT_SCHEMA)
 
     def _prepare(self) -> None:
         self._execute(

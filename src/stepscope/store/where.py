@@ -32,13 +32,8 @@ Value = str | int | float | None
 
 NUMBERS = frozenset({"steps", "calls"})
 # Constant fragments: the only SQL that a filter can put into a query.
-FIELDS = {
-    name: "runs." + name
-    for name in (
-        "id", "name", "workflow", "task", "trial", "agent", "agent_version", "outcome", "steps",
-        "calls", "format",
-    )
-}  # fmt: skip
+_NAMES = "id name workflow task trial agent agent_version outcome steps calls format".split()
+FIELDS = {name: "runs." + name for name in _NAMES}
 # What is known of one call: its tool, and what it said where it failed.
 CALL_FIELDS = {
     "tool": "json_extract(call.value, '$[0]')",
@@ -68,12 +63,17 @@ _MAX_DEPTH = 50
 _MAX_TERMS = 200
 _MAX_INTEGER = 2**63 - 1  # SQLite's
 _COMPARE = {
-    "=": "{} IS ?", "==": "{} IS ?", "!=": "{} IS NOT ?", "<>": "{} IS NOT ?",
-    "<": "coalesce({} < ?, 0)", "<=": "coalesce({} <= ?, 0)",
-    ">": "coalesce({} > ?, 0)", ">=": "coalesce({} >= ?, 0)",
+    "=": "{} IS ?",
+    "==": "{} IS ?",
+    "!=": "{} IS NOT ?",
+    "<>": "{} IS NOT ?",
+    "<": "coalesce({} < ?, 0)",
+    "<=": "coalesce({} <= ?, 0)",
+    ">": "coalesce({} > ?, 0)",
+    ">=": "coalesce({} >= ?, 0)",
     "like": "coalesce({} LIKE ?, 0)",
     "~": "coalesce(instr(lower({}), lower(?)) > 0, 0)",
-}  # fmt: skip
+}
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
@@ -193,10 +193,9 @@ def _join(word: str, parts: Sequence[_Condition]) -> _Condition:
     if len(parts) == 1:
         return parts[0]
     sql = "(" + (" " + word.upper() + " ").join(part.sql for part in parts) + ")"
-    return _Condition(
-        sql, tuple(chain.from_iterable(part.parameters for part in parts)), parts[0].of_call,
-        all(part.negated for part in parts), any(part.names for part in parts),
-    )  # fmt: skip
+    values = tuple(chain.from_iterable(part.parameters for part in parts))
+    negated, names = all(part.negated for part in parts), any(part.names for part in parts)
+    return _Condition(sql, values, parts[0].of_call, negated, names)
 
 
 class _Parser:
