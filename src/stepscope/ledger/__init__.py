@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        ".budget": ("Budget",), ".calls": ("CallClients", "Failed", "LedgerCalls"),
-        ".ledger": ("Ledger", "ledger_path"), ".states": ("Paid",),
+        ".budget": ("Budget",),
+        ".calls": ("CallClients", "Failed", "LedgerCalls"),
+        ".ledger": ("Ledger", "ledger_path"),
+        ".states": ("Paid",),
     },
-)  # fmt: skip
+)

@@ -190,9 +190,8 @@ class LedgerModel:
             if e.why == "stopped":
                 return Failed("stopped", "the run was stopped")
             if e.why == "budget":
-                return Failed(
-                    "budget", "the budget holds no second sending after one without an answer"
-                )
+                why = "the budget holds no second sending after one without an answer"
+                return Failed("budget", why)
             return None
         except asyncio.CancelledError:
             # A reply that came and may not be on disk is no reason to ask again unlisted.

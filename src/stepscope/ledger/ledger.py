@@ -195,11 +195,8 @@ class Ledger(Database):
 
         A store that was lost and made again asks the same questions by it, and buys none again.
         """
-        self._now(
-            lambda db: db.execute(
-                "INSERT INTO keys (name, body) VALUES ('fence', ?) ON CONFLICT DO NOTHING", (own,)
-            )
-        )
+        insert = "INSERT INTO keys (name, body) VALUES ('fence', ?) ON CONFLICT DO NOTHING"
+        self._now(lambda db: db.execute(insert, (own,)))
         ((key,),) = self._rows("SELECT body FROM keys WHERE name = 'fence'")
         return key  # type: ignore[no-any-return]  # a BLOB
 
@@ -309,10 +306,8 @@ class LedgerSession(Closeable):
         if self._busy_since is None:
             self._busy_since = now
         if now - self._busy_since > database.BUSY_MILLISECONDS / 1000:
-            raise EnvironmentFault(
-                f"{self._ledger.path}: another process keeps the ledger locked; wait for it and "
-                "run again"
-            )
+            why = "another process keeps the ledger locked; wait for it and run again"
+            raise EnvironmentFault(f"{self._ledger.path}: {why}")
         self._waiting = asked
         self._starting = True
         asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._start)

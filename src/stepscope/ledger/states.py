@@ -51,7 +51,7 @@ DEAD_SECONDS = 50.0
 BATCH_PLACE = "batch"
 # Beyond this a number of tokens is none, whoever tells it.
 MOST_TOKENS = 10**9
-_TOKEN_COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
+TOKEN_COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
 _START_FIELD = 19  # of the fields behind the name in /proc/PID/stat: the start, in ticks since boot
 
 
@@ -67,9 +67,8 @@ class Owner(NamedTuple):
 
 def new_owner() -> Owner:
     """Return a new owner: this process, under a random token."""
-    return Owner(
-        secrets.token_hex(16), _process_place(), os.getpid(), _process_start(os.getpid()) or "", 0
-    )
+    pid = os.getpid()
+    return Owner(secrets.token_hex(16), _process_place(), pid, _process_start(pid) or "", 0)
 
 
 class LivenessMonitor:
@@ -166,7 +165,7 @@ def bound_usage(reply: Reply) -> Reply:
     """Return a reply without counts of tokens that no reply has: what it cost is then unknown."""
     if reply.usage is None:
         return reply
-    told = {name: getattr(reply.usage, name) for name in _TOKEN_COUNTS}
+    told = {name: getattr(reply.usage, name) for name in TOKEN_COUNTS}
     absurd = [name for name, n in told.items() if n is not None and not 0 <= n <= MOST_TOKENS]
     if not absurd:
         return reply
@@ -186,13 +185,9 @@ def _escape_surrogates(reply: Reply) -> Reply:
     def escape(text: str) -> str:
         return text.encode("utf-8", "backslashreplace").decode()
 
-    return msgspec.structs.replace(
-        reply,
-        text=escape(reply.text),
-        model=escape(reply.model),
-        request_id=escape(reply.request_id),
-        headers={escape(name): escape(value) for name, value in reply.headers.items()},
-    )
+    texts = {name: escape(getattr(reply, name)) for name in ("text", "model", "request_id")}
+    headers = {escape(name): escape(value) for name, value in reply.headers.items()}
+    return msgspec.structs.replace(reply, **texts, headers=headers)
 
 
 def unpack_reply(body: bytes) -> Reply:
@@ -216,10 +211,8 @@ def register_worker(db: Connection, owner: Owner, lives: IsAlive) -> int:
         "UPDATE unknown SET run = ? WHERE run <> '' AND run NOT IN (SELECT token FROM owners)",
         (owner.token,),
     )
-    made = db.execute(
-        "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, ?, ?, ?)", owner
-    )
-    return int(made.lastrowid or 0)
+    insert = "INSERT INTO owners (token, place, pid, start, beat) VALUES (?, ?, ?, ?, ?)"
+    return int(db.execute(insert, owner).lastrowid or 0)
 
 
 def record_heartbeat(db: Connection, owner: int) -> None:
@@ -250,9 +243,8 @@ def leave_ledger(db: Connection, buyer: Worker) -> None:
     """
     _release_asks(db, buyer.owner, buyer.token, WORKER_STOPPED)
     db.execute("UPDATE batches SET keeper = NULL WHERE keeper = ?", (buyer.owner,))
-    db.execute(
-        "DELETE FROM owners WHERE id = ? AND token NOT IN (SELECT run FROM unknown)", (buyer.owner,)
-    )
+    ended = "DELETE FROM owners WHERE id = ? AND token NOT IN (SELECT run FROM unknown)"
+    db.execute(ended, (buyer.owner,))
 
 
 def acknowledge_unknown(db: Connection, calls: Iterable[tuple[str, int]]) -> None:
@@ -291,11 +283,8 @@ def claim_ask(db: Connection, wanted: LedgerAsk, buyer: Worker, lives: IsAlive) 
         " VALUES (?, ?, ?, 'planned', ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET"
         " state = 'planned', owner = excluded.owner, budget = excluded.budget,"
         " reserved = excluded.reserved, cost = NULL, reason = '', at_ns = excluded.at_ns",
-        (
-            wanted.key, wanted.subject, wanted.purpose,
-            buyer.owner, buyer.budget, wanted.worst or 0, time.time_ns(),
-        ),
-    )  # fmt: skip
+        (*wanted[:3], buyer.owner, buyer.budget, wanted.worst or 0, time.time_ns()),
+    )
     return "mine"
 
 
@@ -323,10 +312,8 @@ def note_resent(db: Connection, key: str, buyer: Worker) -> bool:
     The first sending counts as paid. False when the budget does not hold a second one: then the ask
     has failed.
     """
-    row = db.execute(
-        "SELECT reserved FROM asks WHERE key = ? AND owner = ?", (key, buyer.owner)
-    ).fetchone()
-    if row is None:
+    owned = "SELECT reserved FROM asks WHERE key = ? AND owner = ?"
+    if db.execute(owned, (key, buyer.owner)).fetchone() is None:
         return False
     _list_unknown(db, key, buyer.token, NO_ANSWER)
     most, spent, reserved = read_budget(db, buyer.budget)
@@ -365,9 +352,8 @@ def fail_ask(db: Connection, key: str, reason: str, buyer: Worker, *, unknown: s
 
     It is asked again by a later run.
     """
-    if not db.execute(
-        "SELECT 1 FROM asks WHERE key = ? AND owner = ?", (key, buyer.owner)
-    ).fetchone():
+    owned = "SELECT 1 FROM asks WHERE key = ? AND owner = ?"
+    if not db.execute(owned, (key, buyer.owner)).fetchone():
         return
     if unknown:
         _list_unknown(db, key, buyer.token, unknown)
@@ -487,9 +473,8 @@ def adopt_batches(
 
 
 def _is_alive(db: Connection, owner: int | None, lives: IsAlive) -> bool:
-    row = db.execute(
-        "SELECT token, place, pid, start, beat FROM owners WHERE id = ?", (owner,)
-    ).fetchone()
+    query = "SELECT token, place, pid, start, beat FROM owners WHERE id = ?"
+    row = db.execute(query, (owner,)).fetchone()
     return row is not None and lives(Owner(*row))
 
 
