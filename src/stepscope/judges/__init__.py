@@ -39,10 +39,14 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".judgement": ("Judge", "configured_judge"),
         ".patterns": ("PATTERN_ADVICE", "compare_recoveries", "find_label_patterns"),
         ".rubrics": (
-            "FrontMatter", "RUBRIC_SETS", "Rubric", "load_rubric", "load_rubric_set",
+            "FrontMatter",
+            "RUBRIC_SETS",
+            "Rubric",
+            "load_rubric",
+            "load_rubric_set",
             "system_prompt",
         ),
         ".transcript": ("Fence", "fence_nonce"),
         ".verdicts": ("mark_outranked",),
     },
-)  # fmt: skip
+)

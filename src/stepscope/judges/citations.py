@@ -89,9 +89,8 @@ def _refuse_stop(reply: Reply) -> None:
         case "length":
             raise unparsable_reply("truncated", f"cut off after {len(reply.text)} characters")
         case _:
-            raise unparsable_reply(
-                "not_json", f"the model stopped for another reason ({reply.stop})"
-            )
+            why = f"the model stopped for another reason ({reply.stop})"
+            raise unparsable_reply("not_json", why)
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -123,31 +122,21 @@ class ReplyFields:
                 raise unparsable_reply("missing_field", f"{where} has no {name}")
         for name in value:
             if name not in names:
-                raise unparsable_reply(
-                    "extra_field", f"{where} has {display_value(name)}, which nobody asked for"
-                )
+                why = f"{where} has {display_value(name)}, which nobody asked for"
+                raise unparsable_reply("extra_field", why)
         self.value: dict[str, Json] = value
         self.where = where
 
-    def text(self, name: str) -> str:
-        """Return a text. Raises InvalidReply."""
-        return self._typed(name, str, "a text")
+    def get(self, name: str, kind: type[T]) -> T:
+        """Return a field of a type, to the letter. Raises InvalidReply."""
+        found = self.value[name]
+        if type(found) is not kind:
+            raise self._wrong(name, _TYPE_WORDS[kind])
+        return found
 
     def told(self, name: str) -> str:
         """Return a text that is kept: nothing in it hides, and it ends. Raises InvalidReply."""
-        return visible(self.text(name)[:MOST_RATIONALE_CHARACTERS])
-
-    def listed(self, name: str) -> list[Json]:
-        """Return a list. Raises InvalidReply."""
-        return self._typed(name, list, "a list")
-
-    def whole(self, name: str) -> int:
-        """Return a whole number. Raises InvalidReply."""
-        return self._typed(name, int, "a whole number")
-
-    def truth(self, name: str) -> bool:
-        """Return true or false. Raises InvalidReply."""
-        return self._typed(name, bool, "true or false")
+        return visible(self.get(name, str)[:MOST_RATIONALE_CHARACTERS])
 
     def share(self, name: str) -> float:
         """Return a number from 0 to 1. Raises InvalidReply."""
@@ -155,24 +144,16 @@ class ReplyFields:
         if type(found) not in {int, float}:
             raise self._wrong(name, "a number")
         if not 0 <= found <= 1:
-            raise unparsable_reply(
-                "out_of_range", f"{name} is {display_value(found)}, not from 0 to 1"
-            )
+            why = f"{name} is {display_value(found)}, not from 0 to 1"
+            raise unparsable_reply("out_of_range", why)
         return float(found)
 
     def menu(self, name: str, answers: Sequence[str]) -> str:
         """Return one of the answers, to the letter. Raises InvalidReply."""
-        found = self.text(name)
+        found = self.get(name, str)
         if found not in answers:
-            raise unparsable_reply(
-                "off_menu", f"{name} is {display_value(found)}, not one of {', '.join(answers)}"
-            )
-        return found
-
-    def _typed(self, name: str, kind: type[T], wanted: str) -> T:
-        found = self.value[name]
-        if type(found) is not kind:
-            raise self._wrong(name, wanted)
+            why = f"{name} is {display_value(found)}, not one of {', '.join(answers)}"
+            raise unparsable_reply("off_menu", why)
         return found
 
     def _wrong(self, name: str, wanted: str) -> InvalidReply:
@@ -181,20 +162,14 @@ class ReplyFields:
         return unparsable_reply("wrong_type", why)
 
 
+# What is asked for; of what came instead, any number is one.
+_TYPE_WORDS: dict[type, str] = {str: "a text", list: "a list", bool: "true or false"}
+_TYPE_WORDS |= {int: "a whole number", dict: "an object", type(None): "null"}
+
+
 def _type_words(value: Json) -> str:
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "true or false"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "an object"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "a number" if number else _TYPE_WORDS[type(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +201,7 @@ class CitationChecker:
         counted: dict[int, int] = {}
         for number, item in enumerate(value):
             fields = ReplyFields(item, ("step", "quote"), f"evidence {number}")
-            quote, step = fields.text("quote"), self.step(fields.value["step"])
+            quote, step = fields.get("quote", str), self.step(fields.value["step"])
             counted[step] = counted.get(step, 0) + self.quoted(step, quote)
         return counted
 

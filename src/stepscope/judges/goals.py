@@ -38,9 +38,7 @@ LEAST_ALIKE, LEAST_AHEAD = 0.5, 0.15
 _encode = msgspec.json.encode
 
 
-class Goal(
-    model.SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):
+class Goal(model.SubGoal, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One sub-goal of a file, with what finds its exchange."""
 
     goal: str  # one sentence that says when it is reached; all that the judge is told

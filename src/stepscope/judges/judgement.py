@@ -79,19 +79,19 @@ def configured_judge(name: str, table: JudgesTable) -> Judge:
     if OWN_MODEL_MARK in name:
         name = load_own_model(name).name
     judge = judge_table(name, table)
-    return Judge(
-        name=name, family=judge.family or model_family(name, table.families),
-        context_tokens=judge.context_tokens, max_output_tokens=judge.max_output_tokens,
-        temperature=judge.temperature, seed=judge.seed, extra=judge.extra,
-    )  # fmt: skip
+    family = judge.family or model_family(name, table.families)
+    asked = ("context_tokens", "max_output_tokens", "temperature", "seed", "extra")
+    return Judge(name=name, family=family, **{one: getattr(judge, one) for one in asked})
 
 
 JudgeMode = Literal["contextual", "isolated", "prefix"]
 
 # Behind the names of records.
 MODE_SUFFIXES: dict[JudgeMode, str] = {
-    "contextual": "", "isolated": records.ISOLATED_SUFFIX, "prefix": records.PREFIX_SUFFIX,
-}  # fmt: skip
+    "contextual": "",
+    "isolated": records.ISOLATED_SUFFIX,
+    "prefix": records.PREFIX_SUFFIX,
+}
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

@@ -106,10 +106,10 @@ def lock_rubric(rubric: Rubric, path: str, lock: RubricLock) -> LockedRubric:
             f"{path or rubric.name}: version {rubric.version} is locked with another text; raise "
             "its version, or restore the text"
         )
+    prompt, version = load_prompt(rubric.kind).hash, rubric.version
     made = LockedRubric(
-        name=rubric.name, version=rubric.version, file=rubric.hash,
-        prompt=load_prompt(rubric.kind).hash, path=path,
-    )  # fmt: skip
+        name=rubric.name, version=version, file=rubric.hash, prompt=prompt, path=path
+    )
     if before is None:
         return made
     earlier = {version: file for version, file in known.items() if version != rubric.version}
@@ -126,8 +126,7 @@ def consume_tests(entry: LockedRubric, sets: Mapping[str, int]) -> tuple[LockedR
         if entry.version not in seen:
             tests.append(ConsumedSet(name=name, version=entry.version, runs=runs))
         if seen and entry.version not in seen:
-            notes.append(
-                f"{entry.name} version {entry.version}: {name} was seen by version {seen[0]}; "
-                "what it says now is a second look, not a test"
-            )
+            seen_by = f"{name} was seen by version {seen[0]}"
+            second = "what it says now is a second look, not a test"
+            notes.append(f"{entry.name} version {entry.version}: {seen_by}; {second}")
     return msgspec.structs.replace(entry, tests=tuple(tests)), notes

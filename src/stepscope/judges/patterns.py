@@ -181,11 +181,16 @@ def _or_open(
     return found
 
 
-def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[LabelPattern, ...] | Unmeasured:
-    at = [place for place, step in enumerate(steps) if _label(step) == "REDUNDANT"]
+def _places_inside(steps: Sequence[Answer], label: str) -> list[int]:
+    """Return where a label stands; nowhere if it is at an end, or a step has no label."""
+    at = [place for place, step in enumerate(steps) if _label(step) == label]
     whole = all(_label(step) is not None for step in steps)
-    inside = all(0 < place < len(steps) - 1 for place in at)
-    if not whole or not inside or not 1 <= len(at) <= MOST_REDUNDANT:
+    return at if whole and all(0 < place < len(steps) - 1 for place in at) else []
+
+
+def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[LabelPattern, ...] | Unmeasured:
+    at = _places_inside(steps, "REDUNDANT")
+    if not 1 <= len(at) <= MOST_REDUNDANT:
         return ()
     if passed is None:
         return UNKNOWN_OUTCOME
@@ -194,9 +199,8 @@ def _whip(steps: Sequence[Answer], passed: bool | None) -> tuple[LabelPattern, .
 
 
 def _detour(steps: Sequence[Answer]) -> tuple[LabelPattern, ...]:
-    at = [place for place, step in enumerate(steps) if _label(step) == "DETOUR"]
-    whole = all(_label(step) is not None for step in steps)
-    if not whole or len(at) != 1 or not 0 < at[0] < len(steps) - 1:
+    at = _places_inside(steps, "DETOUR")
+    if len(at) != 1:
         return ()
     here, behind = _index(steps[at[0]]), steps[at[0] + 1]
     if _label(behind) != "PROGRESS":

@@ -352,11 +352,16 @@ class _JudgementPlanner:
             repeat=self.repeat,
             asks=asks,
             belief=SchemaReplyReader(
-                asks=asks, repeat=self.repeat, measure=self.measure, rubric=self.rubric,
-                witness=CitationChecker(self.copy, self.fence), windows=windows,
-                outcome=self.trajectory.outcome, alone=self.options.mode == "isolated",
+                asks=asks,
+                repeat=self.repeat,
+                measure=self.measure,
+                rubric=self.rubric,
+                witness=CitationChecker(self.copy, self.fence),
+                windows=windows,
+                outcome=self.trajectory.outcome,
+                alone=self.options.mode == "isolated",
             ),
-        )  # fmt: skip
+        )
 
     def _ask(self, window: Window, words: str) -> Ask:
         """Return the ask about a window, with its images within the limits, the latest kept."""

@@ -13,6 +13,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -108,13 +109,9 @@ def prompt_parts(rubric: Rubric, template: PromptTemplate | None = None) -> list
         "question": rubric.question,
         "answers": _bullet_list(rubric.answers),
         "in_scope": _bullet_list(rubric.in_scope),
-        "out_of_scope": _bullet_list(
-            f"{what} -> {whose}" for what, whose in rubric.out_of_scope.items()
-        ),
+        "out_of_scope": _bullet_list(" -> ".join(pair) for pair in rubric.out_of_scope.items()),
         "body": rubric.body,
-        "examples": "\n\n".join(
-            _example_text(number, example) for number, example in enumerate(rubric.examples, 1)
-        ),
+        "examples": "\n\n".join(map(_example_text, count(1), rubric.examples)),
     }
     parts = (template or load_prompt(rubric.kind)).text.split(RECORDING)
     return [_MARK.sub(lambda mark: texts[mark[1]], part).strip() for part in parts]
@@ -153,18 +150,24 @@ RUBRIC_KINDS: tuple[RubricKind, ...] = get_args(RubricKind)
 # The rubrics of each set in the order in which they are asked; a set of one has its rubric's name.
 RUBRIC_SETS: dict[str, tuple[str, ...]] = {
     "axes": (
-        "axes.tool_selection", "axes.argument_validity", "axes.sequencing",
-        "axes.result_interpretation", "axes.termination",
+        "axes.tool_selection",
+        "axes.argument_validity",
+        "axes.sequencing",
+        "axes.result_interpretation",
+        "axes.termination",
     ),
     "step_labels": ("step_labels",),
     "quality": (
-        "quality.plan", "quality.tool_selection", "quality.argument_grounding",
-        "quality.error_recovery", "quality.final_answer",
+        "quality.plan",
+        "quality.tool_selection",
+        "quality.argument_grounding",
+        "quality.error_recovery",
+        "quality.final_answer",
     ),
     "behaviour": ("behaviour.sycophancy", "behaviour.policy_evasion"),
     "attribution": ("attribution",),
     "no_look": ("no_look",),
-}  # fmt: skip
+}
 BUILT_IN_RUBRICS = tuple(name for names in RUBRIC_SETS.values() for name in names)
 # What each kind may answer. An axis may do without the last two; a score names its own bands.
 ANSWER_MENUS: dict[RubricKind, tuple[str, ...]] = {
@@ -208,9 +211,8 @@ def load_rubrics(names: Iterable[str]) -> tuple[Rubric, ...]:
         for one in load_rubric_set(name):
             before = chosen.setdefault(one.name, (one, name))
             if before[0].hash != one.hash:
-                raise ConfigError(
-                    f"{name}: its name {one.name!r} is taken by {before[1]}; rename one of them"
-                )
+                said = f"its name {one.name!r} is taken by {before[1]}; rename one of them"
+                raise ConfigError(f"{name}: {said}")
     return tuple(one for one, _ in chosen.values())
 
 
@@ -247,17 +249,15 @@ def _load_file(path: Path) -> Rubric:
     found = read_rubric(data, str(path))
     alone = [name for name, members in RUBRIC_SETS.items() if members == (name,)]
     if found.name in BUILT_IN_RUBRICS or found.name in RUBRIC_SETS or found.set in alone:
-        raise ConfigError(
-            f"{path}: name {found.name!r} belongs to a built-in rubric; choose a name of your own"
-        )
+        taken = f"name {found.name!r} belongs to a built-in rubric"
+        raise ConfigError(f"{path}: {taken}; choose a name of your own")
     return found
 
 
 def _decode_text(data: bytes, where: str) -> str:
     if len(data) > MOST_RUBRIC_BYTES:
-        raise ConfigError(
-            f"{where}: larger than {MOST_RUBRIC_BYTES} bytes; a judge reads a rubric whole"
-        )
+        larger = f"larger than {MOST_RUBRIC_BYTES} bytes; a judge reads a rubric whole"
+        raise ConfigError(f"{where}: {larger}")
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as e:
@@ -268,19 +268,16 @@ def _decode_text(data: bytes, where: str) -> str:
 def _split_front_matter(text: str, where: str) -> tuple[FrontMatter, str]:
     lines = text.split("\n")
     if lines[0].rstrip() != FRONT_MATTER_FENCE:
-        raise ConfigError(
-            f"{where}, line 1: found {lines[0][:40]!r}; expected {FRONT_MATTER_FENCE} and "
-            "front matter in TOML"
-        )
+        expected = f"expected {FRONT_MATTER_FENCE} and front matter in TOML"
+        raise ConfigError(f"{where}, line 1: found {lines[0][:40]!r}; {expected}")
     ends = (at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FRONT_MATTER_FENCE)
     end = next(ends, None)
     if end is None:
         raise ConfigError(f"{where}: the front matter has no closing line of {FRONT_MATTER_FENCE}")
     for number, line in enumerate(lines[1:end], 2):
         if len(line) > MOST_LINE_CHARACTERS:
-            raise ConfigError(
-                f"{where}, line {number}: longer than {MOST_LINE_CHARACTERS} characters; wrap it"
-            )
+            longer = f"longer than {MOST_LINE_CHARACTERS} characters; wrap it"
+            raise ConfigError(f"{where}, line {number}: {longer}")
     table = _toml(lines[1:end], where)
     known = FrontMatter.__struct_fields__
     for key in table:
@@ -452,9 +449,11 @@ def _attribution_schema(answers: Sequence[str]) -> AnswerSchema:
 def object_schema(properties: AnswerSchema) -> AnswerSchema:
     """Return the schema of an object with exactly these fields."""
     return {
-        "type": "object", "properties": properties, "required": list(properties),
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
         "additionalProperties": False,
-    }  # fmt: skip
+    }
 
 
 def _list_schema(items: AnswerSchema, description: str) -> AnswerSchema:
@@ -480,6 +479,9 @@ def _number_schema(description: str) -> AnswerSchema:
 
 
 _SCHEMAS = {
-    "axis": _axis_schema, "labels": _labels_schema, "score": _score_schema,
-    "presence": _presence_schema, "attribution": _attribution_schema,
-}  # fmt: skip
+    "axis": _axis_schema,
+    "labels": _labels_schema,
+    "score": _score_schema,
+    "presence": _presence_schema,
+    "attribution": _attribution_schema,
+}

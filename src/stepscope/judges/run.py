@@ -43,7 +43,7 @@ from stepscope.models.batches import (
     BatchRefusedError,
 )
 from stepscope.models.dialect import Ask, ignores_schema, request_hash
-from stepscope.values import Unmeasured
+from stepscope.values import Number, Unmeasured
 
 # A provider's name for a snapshot is a few words; what is longer is none.
 _SNAPSHOT_CHARACTERS = 100
@@ -54,7 +54,7 @@ def judgement_records(
 ) -> list[Record]:
     """Return the records of a judgement; the first carries tokens, price and seconds of all."""
     judge = judge_name(judgement.judge.name, bought)
-    cost = _sum_told(one.cost for one in bought)
+    cost = sum_all(one.cost for one in bought)
     made: list[Record] = []
     for answer in answers:
         measure = answer.measure or judgement.measure
@@ -96,17 +96,13 @@ def sum_usages(usages: Iterable[Usage | None]) -> Usage | None:
     known = [one for one in every if one is not None]
     if not known or len(known) < len(every):
         return None
-    return Usage(
-        input_total=_sum_told(one.input_total for one in known),
-        cache_read=_sum_told(one.cache_read for one in known),
-        cache_write=_sum_told(one.cache_write for one in known),
-        output_total=_sum_told(one.output_total for one in known),
-        reasoning=_sum_told(one.reasoning for one in known),
-        source="estimated" if any(one.source == "estimated" for one in known) else "reported",
-    )
+    counts = {name: sum_all(getattr(one, name) for one in known) for name in states.TOKEN_COUNTS}
+    estimated = any(one.source == "estimated" for one in known)
+    return Usage(**counts, source="estimated" if estimated else "reported")
 
 
-def _sum_told(numbers: Iterable[int | None]) -> int | None:
+def sum_all(numbers: Iterable[Number | None]) -> Number | None:
+    """Return the sum of numbers, None where one of them is not known."""
     every = list(numbers)
     known = [number for number in every if number is not None]
     return sum(known) if len(known) == len(every) else None
@@ -512,10 +508,8 @@ class _BatchRun:
                     batch = pending[ask.model] = _PendingBatch(client.structure)
                 worst = self.clients.prices.worst(ask.model, ask.request, batch=True)
                 known = None if worst is None else to_nano_usd(worst)
-                hashed = self.requests[ask.key] = request_hash(ask.model, ask.request)
-                batch.asks.append(
-                    LedgerAsk(ask.key, judgement.trajectory, ask.model, known, hashed)
-                )
+                hash_ = self.requests[ask.key] = request_hash(ask.model, ask.request)
+                batch.asks.append(LedgerAsk(ask.key, judgement.trajectory, ask.model, known, hash_))
                 batch.lines.append(line)
                 batch.bytes += len(line)
             if self.stopped.is_set():
@@ -544,15 +538,9 @@ class _BatchRun:
 
     async def _submit(self, client: BatchClient, batch: _PendingBatch) -> Counter[Standing]:
         token = secrets.token_hex(16)
+        claim = partial(states.claim_batch, buyer=self.buyer, lives=self.clients.ledger.watch.lives)
         standings = await self._commit(
-            partial(
-                states.claim_batch,
-                token=token,
-                structure=batch.structure,
-                asks=batch.asks,
-                buyer=self.buyer,
-                lives=self.clients.ledger.watch.lives,
-            )
+            partial(claim, token=token, structure=batch.structure, asks=batch.asks)
         )
         if "unpriced" in standings:
             raise ConfigError(self.clients.prices.advice(client.name))
@@ -587,13 +575,9 @@ class _BatchRun:
             seconds = min(2 * seconds, self.poll_seconds)
 
     async def _adopt(self) -> list[Batch]:
+        purposes, lives = list(self.batches), self.clients.ledger.watch.lives
         return await self._commit(
-            partial(
-                states.adopt_batches,
-                purposes=list(self.batches),
-                buyer=self.buyer,
-                lives=self.clients.ledger.watch.lives,
-            )
+            partial(states.adopt_batches, purposes=purposes, buyer=self.buyer, lives=lives)
         )
 
     async def _poll(self, batch: Batch) -> bool:

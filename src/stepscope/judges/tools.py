@@ -232,32 +232,34 @@ _FRAME_BYTES = 400
 def turn_schema(answer: dict[str, Json], offered: Sequence[str]) -> dict[str, Json]:
     """Return the schema of a turn: a menu of looks and the answer, or the answer alone."""
     number: dict[str, Json] = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
-    return object_schema({
-        "why": {"type": "string", "description": "what is still open, in one sentence"},
-        "action": {"type": "string", "enum": [*offered, ANSWER_ACTION]},
-        "step": number,
-        "start": number,
-        "text": {"type": "string"},
-        "path": {"type": "string"},
-        "command": {"type": "array", "items": {"type": "string"}},
-        ANSWER_ACTION: answer if not offered else {"anyOf": [answer, {"type": "null"}]},
-    })  # fmt: skip
+    return object_schema(
+        {
+            "why": {"type": "string", "description": "what is still open, in one sentence"},
+            "action": {"type": "string", "enum": [*offered, ANSWER_ACTION]},
+            "step": number,
+            "start": number,
+            "text": {"type": "string"},
+            "path": {"type": "string"},
+            "command": {"type": "array", "items": {"type": "string"}},
+            ANSWER_ACTION: answer if not offered else {"anyOf": [answer, {"type": "null"}]},
+        }
+    )
 
 
 def read_turn(reply: Reply) -> LookupCall | Reply:
     """Return the look that a reply asks for, or the reply that answers; else `InvalidReply`."""
     fields = ReplyFields(parse_object(reply), _FIELDS, "the reply")
-    action = fields.text("action")
+    action = fields.get("action", str)
     if action == ANSWER_ACTION:
         text = dump_json(fields.value[ANSWER_ACTION])
         return msgspec.structs.replace(reply, text=text, structure="json_schema")
     return LookupCall(
         action=_valid_text(action),
-        step=None if fields.value["step"] is None else fields.whole("step"),
-        start=None if fields.value["start"] is None else fields.whole("start"),
-        text=_valid_text(fields.text("text")),
-        path=_valid_text(fields.text("path")),
-        command=tuple(_word(word) for word in fields.listed("command")),
+        step=None if fields.value["step"] is None else fields.get("step", int),
+        start=None if fields.value["start"] is None else fields.get("start", int),
+        text=_valid_text(fields.get("text", str)),
+        path=_valid_text(fields.get("path", str)),
+        command=tuple(_word(word) for word in fields.get("command", list)),
     )
 
 
@@ -311,9 +313,8 @@ def list_turns(turns: Sequence[Lookup]) -> list[Mapping[str, Json]]:
     told: list[Mapping[str, Json]] = []
     left = _RECORD_CHARACTERS
     for turn in turns:
-        asked = {
-            k: v for k, v in msgspec.to_builtins(turn.call).items() if v not in (None, "", [], ())
-        }
+        call = msgspec.to_builtins(turn.call)
+        asked = {k: v for k, v in call.items() if v not in (None, "", [], ())}
         found = sha256(turn.text.encode("utf-8", "replace")).hexdigest()[:16]
         one = {**asked, "held": turn.held, "found": found, "bytes": len(turn.text.encode())}
         left -= len(dump_json(one))
@@ -349,10 +350,9 @@ def allows_tools(rubric: Rubric, options: JudgingOptions) -> bool:
 
 def reserve_context(judge: Judge, found_bytes: int = MOST_FOUND_BYTES) -> Judge:
     """Return a judge to plan with: what it can read at once, less the room for what it looks up."""
-    room = min(
-        _MANUAL_TOKENS + 2 * found_bytes // transcript.BYTES_PER_TOKEN, judge.context_tokens // 2
-    )
-    return msgspec.structs.replace(judge, context_tokens=judge.context_tokens - room)
+    wanted = _MANUAL_TOKENS + 2 * found_bytes // transcript.BYTES_PER_TOKEN
+    left = judge.context_tokens - min(wanted, judge.context_tokens // 2)
+    return msgspec.structs.replace(judge, context_tokens=left)
 
 
 def add_tools(
@@ -606,9 +606,8 @@ class _FileTools:
         if not command or not command[0]:
             raise LookupRefused("run needs `command`: a program and its arguments")
         if len(command) > _ARGUMENTS or max(map(len, command)) > _ARGUMENT_CHARACTERS:
-            raise LookupRefused(
-                f"at most {_ARGUMENTS} arguments of at most {_ARGUMENT_CHARACTERS} characters"
-            )
+            most = f"{_ARGUMENTS} arguments of at most {_ARGUMENT_CHARACTERS} characters"
+            raise LookupRefused(f"at most {most}")
         return _shown(self._run(*command))
 
     def _run(

@@ -140,7 +140,7 @@ class SchemaReplyReader:
                 case "labels":
                     fields = ReplyFields(citations.parse_object(reply), ("steps",))
                     self.witness.refuse_copied(fields.value)
-                    listed = fields.listed("steps")
+                    listed = fields.get("steps", list)
                     return self._read_steps(self.windows[at], listed, self._read_label, "")
                 case "presence":
                     return self._read_presence(self.windows[at], reply)
@@ -152,7 +152,7 @@ class SchemaReplyReader:
         label = fields.menu("label", self.rubric.answers)
         confidence = fields.share("confidence")
         rationale = fields.told("rationale")
-        listed, evidence = fields.listed("cited_step_indices"), fields.listed("evidence")
+        listed, evidence = fields.get("cited_step_indices", list), fields.get("evidence", list)
         self.witness.refuse_copied(fields.value)
         cites = self.witness.cites(listed)
         failing = label in self.rubric.failing
@@ -172,7 +172,7 @@ class SchemaReplyReader:
         fields = ReplyFields(citations.parse_object(reply), _PART_FIELDS)
         label, whose = fields.menu("part", self.rubric.answers), fields.menu("whose", FAULT_OWNERS)
         confidence = fields.share("confidence")
-        rationale, evidence = fields.told("rationale"), fields.listed("evidence")
+        rationale, evidence = fields.told("rationale"), fields.get("evidence", list)
         self.witness.refuse_copied(fields.value)
         cites = (self.witness.step(fields.value["step"]),)
         if not any(self.witness.evidence(evidence).values()):
@@ -199,7 +199,7 @@ class SchemaReplyReader:
             raise citations.evidence_error(f"{label} of step {step}{_UNQUOTED}")
         cites: tuple[int, ...] = (step,)
         if fields.value["addresses"] is not None:
-            said = fields.whole("addresses")
+            said = fields.get("addresses", int)
             if said >= step or said not in self.witness.copy.acted:
                 raise citations.citation_error(
                     f"step {step} addresses {said}, which is no earlier step of the agent"
@@ -214,11 +214,11 @@ class SchemaReplyReader:
         fields = ReplyFields(citations.parse_object(reply), ("steps", "rationale"))
         self.witness.refuse_copied(fields.value)
         rationale = self.witness.own_words(fields.told("rationale"))
-        return self._read_steps(window, fields.listed("steps"), self._read_present, rationale)
+        return self._read_steps(window, fields.get("steps", list), self._read_present, rationale)
 
     def _read_present(self, step: int, item: Json) -> Verdict:
         fields = ReplyFields(item, _PRESENCE_FIELDS, f"the answer about step {step}")
-        present, quote = fields.truth("present"), fields.told("quote")
+        present, quote = fields.get("present", bool), fields.told("quote")
         if not present:
             return Verdict(self.measure, label="absent", step=step, cites=(step,))
         if not self.witness.quoted(step, quote):
