@@ -153,9 +153,8 @@ def refuse_depth(raw: bytes, limits: Limits) -> None:
     """Raise LimitError if a JSON text nests deeper than `limits.depth`."""
     depth = deepest_nesting(raw)
     if depth > limits.depth:
-        raise LimitError(
-            f"{depth} containers inside each other; limits.depth is {limits.depth}", offset=0
-        )
+        said = f"{depth} containers inside each other; limits.depth is {limits.depth}"
+        raise LimitError(said, offset=0)
 
 
 class _LenientParser:
@@ -178,18 +177,19 @@ class _LenientParser:
             raise TraceError(f"not UTF-8: {e.reason}", offset=e.start + skipped) from e
         try:
             loose = json.loads(
-                text, object_pairs_hook=self._object, parse_constant=self._constant,
-                parse_int=self._int, parse_float=self._float,
-            )  # fmt: skip
+                text,
+                object_pairs_hook=self._object,
+                parse_constant=self._constant,
+                parse_int=self._int,
+                parse_float=self._float,
+            )
             value = self._kept(loose)
         except json.JSONDecodeError as e:
             at = len(text[: e.pos].encode("utf-8", "surrogatepass")) + skipped
             raise TraceError(f"not JSON: {e.msg} (byte {at})", offset=at) from e
         except RecursionError as e:
-            raise LimitError(
-                f"nested too deep for this machine; lower limits.depth, now {self.limits.depth}",
-                offset=0,
-            ) from e
+            said = "nested too deep for this machine; lower limits.depth, now"
+            raise LimitError(f"{said} {self.limits.depth}", offset=0) from e
         return value, list_repairs(self.repairs)
 
     def _object(self, pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -269,9 +269,7 @@ class Decoded(NamedTuple):
 def decode(raw: bytes, *, limits: Limits) -> Decoded:
     """Return the value of a JSON text as recorders write it.
 
-    Raises:
-        TraceError: it is no JSON; `offset` says where.
-        LimitError: it nests deeper than `limits.depth`.
+    `TraceError` where it is no JSON, `LimitError` where it nests deeper than `limits.depth`.
     """
     try:
         value = _plain(raw, limits)
@@ -316,11 +314,8 @@ def _shallow(longest: int | None) -> Callable[[bytes], Json]:
 def decode_strict(raw: bytes, *, limits: Limits) -> Decoded:
     """Return the value of a JSON text by the letter of the standard; for verdicts and our files.
 
-    The only repair that it may report is `duplicate_key`.
-
-    Raises:
-        TraceError: it is no JSON, or holds a number that 64 bits cannot; `offset` says where.
-        LimitError: it nests deeper than `limits.depth`.
+    The only repair that it may report is `duplicate_key`. `TraceError` where it is no JSON or holds
+    a number that 64 bits cannot, `LimitError` where it nests deeper than `limits.depth`.
     """
     try:
         value = _read(raw)

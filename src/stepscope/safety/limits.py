@@ -133,10 +133,8 @@ def open_output(
     pipe that is read takes what comes, where links are followed. `private` is mode 0600, `own` as
     in `refuse_to_write`.
 
-    Raises:
-        UsageError: a folder, a socket, a pipe that nobody reads, or a store or settings.
-        OSError: the disk does not take it; what was there stands, and the file as asked for is
-            named.
+    `UsageError` for a folder, a socket, a pipe that nobody reads, a store or settings; `OSError`
+    where the disk does not take it: what was there stands, and the file as asked for is named.
     """
     try:
         place = Path(path).resolve() if follow else Path(path)
@@ -207,7 +205,7 @@ _REWRITES = (
     (("++", "*+", "?+", "}+", "(?>"), "it never backtracks: leave the second + out, or write (?:"),
     (("\\Z",), "write \\z for the end of the text"),
     (("\\u", "\\N"), "write the character itself, or \\x{...}"),
-)  # fmt: skip
+)
 # What RE2 takes as mere text.
 _REPEAT = re.compile(r"(?<=\{)\d{5,}(?=[,}])")
 
@@ -223,8 +221,7 @@ class TextPattern(Protocol):
 def compile_pattern(text: str, where: str) -> TextPattern:
     """Return a regular expression that is searched in linear time.
 
-    Raises:
-        ConfigError: it is none, uses what RE2 lacks, or is too large; `where` it stands is named.
+    `ConfigError` where it is none, uses what RE2 lacks, or is too large; names `where` it stands.
     """
     import re2  # type: ignore[import-untyped]  # not before somebody gives a pattern
 

@@ -80,9 +80,13 @@ def make_pattern(
 ) -> SecretPattern:
     """Return a form; `marks` are separated by spaces."""
     return SecretPattern(
-        kind=kind, marks=tuple(marks.split()), pattern=re.compile(pattern, re.ASCII), back=back,
-        before=None if before is None else re.compile(before, re.ASCII), accepts=accepts,
-    )  # fmt: skip
+        kind=kind,
+        marks=tuple(marks.split()),
+        pattern=re.compile(pattern, re.ASCII),
+        back=back,
+        before=None if before is None else re.compile(before, re.ASCII),
+        accepts=accepts,
+    )
 
 
 def patterns_by_mark(
@@ -133,6 +137,18 @@ _MORE = r"(?![_-]?(?i:id|name|type|file|path|url))(?:[_-][A-Za-z0-9]{1,12}){0,2}
 _KEY_OF = r"(?i:api|secret|access|private|account|auth|signing|master|service)[_-]?$|[A-Z0-9]_$"
 _SECRET_OF = r"(?i:client|api|app|consumer|webhook|shared)[_-]?[Ss]$|[A-Z0-9]_S$"
 _TOKEN_OF = r"(?i:api|access|auth|bot|refresh|bearer|session|security)[_-]?[Tt]$|[A-Z0-9]_T$"
+# Of what is set to a value its kind, marks and name, the least of the value, and what is before it.
+_NAMED_VALUES = (
+    ("key", "key Key KEY", "(?i:key)" + _MORE, 12, _KEY_OF),
+    ("key", "ecret ECRET", "(?i:ecret)" + _MORE, 12, _SECRET_OF),
+    ("key", "oken OKEN", "(?i:oken)" + _MORE, 12, _TOKEN_OF),
+    ("password", "assw ASSW", "(?i:assw(?:or)?d)", 6, "[Pp]$"),
+    ("password", "assphrase ASSPHRASE", "(?i:assphrase)", 6, "[Pp]$"),
+    ("password", "pwd PWD Pwd", "(?i:pwd)", 6, "(?<![A-Za-z])$"),
+)
+_BEARER = "[ :=]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}+=*+)"
+_BASIC = "(?P<secret>[A-Za-z0-9+/_-]{8,}+={0,2})"
+_AZURE = "(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})"
 
 CONTEXT_SECRETS: tuple[SecretPattern, ...] = (
     make_pattern(
@@ -144,16 +160,14 @@ CONTEXT_SECRETS: tuple[SecretPattern, ...] = (
         r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)?",
         back=60,
     ),
-    make_pattern("bearer", "earer", r"[Bb]earer[ :=]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}+=*+)",
-                 back=1, accepts=_mixed),
-    make_pattern("bearer", "EARER", r"BEARER[ :=]{1,3}(?P<secret>[A-Za-z0-9._~+/-]{16,}+=*+)",
-                 back=1, accepts=_mixed),
-    make_pattern("basic", "asic", r"[Bb]asic[ ]{1,2}(?P<secret>[A-Za-z0-9+/_-]{8,}+={0,2})", back=1,
-         accepts=_pair),
+    make_pattern("bearer", "earer", "[Bb]earer" + _BEARER, 1, accepts=_mixed),
+    make_pattern("bearer", "EARER", "BEARER" + _BEARER, 1, accepts=_mixed),
+    make_pattern("basic", "asic", "[Bb]asic[ ]{1,2}" + _BASIC, 1, accepts=_pair),
     make_pattern(
         "authorization",
         "uthorization UTHORIZATION",
-        r"(?:[Aa]uthorization|AUTHORIZATION)" + _SET_TO
+        r"(?:[Aa]uthorization|AUTHORIZATION)"
+        + _SET_TO
         + r"(?:(?i:bearer|token|apikey|key|basic|negotiate|digest)[ ]{1,2})?"
         + _VALUE % 16,
         back=1,
@@ -170,22 +184,13 @@ CONTEXT_SECRETS: tuple[SecretPattern, ...] = (
         r"""://(?P<secret>[^\s/?#@:"'<>\\\[\]]{16,400})@(?=[\w.\[-])""",
         accepts=_mixed,
     ),
-    make_pattern("azure", "ccountKey= haredAccessKey=",
-         r"(?:AccountKey|SharedAccessKey)=(?P<secret>[A-Za-z0-9+/]{40,}+={0,2})", back=1),
+    make_pattern("azure", "ccountKey= haredAccessKey=", _AZURE, 1),
     make_pattern("azure", "sig=", r"(?<![A-Za-z0-9_])sig=(?P<secret>[A-Za-z0-9%+/_-]{40,}+={0,2})"),
-    make_pattern("key", "key Key KEY", "(?i:key)" + _MORE + _SET_TO + _VALUE % 12,
-         before=_KEY_OF, accepts=_valued),
-    make_pattern("key", "ecret ECRET", "(?i:ecret)" + _MORE + _SET_TO + _VALUE % 12,
-         before=_SECRET_OF, accepts=_valued),
-    make_pattern("key", "oken OKEN", "(?i:oken)" + _MORE + _SET_TO + _VALUE % 12,
-         before=_TOKEN_OF, accepts=_valued),
-    make_pattern("password", "assw ASSW", r"(?i:assw(?:or)?d)" + _SET_TO + _VALUE % 6,
-         before="[Pp]$", accepts=_valued),
-    make_pattern("password", "assphrase ASSPHRASE", r"(?i:assphrase)" + _SET_TO + _VALUE % 6,
-         before="[Pp]$", accepts=_valued),
-    make_pattern("password", "pwd PWD Pwd", r"(?i:pwd)" + _SET_TO + _VALUE % 6,
-         before=r"(?<![A-Za-z])$", accepts=_valued),
-)  # fmt: skip
+    *(
+        make_pattern(kind, marks, name + _SET_TO + _VALUE % least, before=before, accepts=_valued)
+        for kind, marks, name, least, before in _NAMED_VALUES
+    ),
+)
 
 
 def aws_pairs(text: str, hits: list[SecretMatch]) -> list[SecretMatch]:
@@ -194,9 +199,11 @@ def aws_pairs(text: str, hits: list[SecretMatch]) -> list[SecretMatch]:
     for hit in hits:
         if hit.kind != "aws":
             continue
-        for near in _AWS_SECRET.finditer(text, hit.end, hit.end + _AWS_NEAR):
-            if _mixed(near[0]) and not _HEX.fullmatch(near[0]):
-                found.append(SecretMatch(near.start(), near.end(), "aws", near[0]))
+        found += [
+            SecretMatch(*near.span(), "aws", near[0])
+            for near in _AWS_SECRET.finditer(text, hit.end, hit.end + _AWS_NEAR)
+            if _mixed(near[0]) and not _HEX.fullmatch(near[0])
+        ]
     return found
 
 
@@ -389,25 +396,21 @@ class OwnSecret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         if not _KIND.fullmatch(self.kind):
             raise ConfigError(f"{where}: kind is {self.kind!r}; expected small letters and digits")
         if not _CHARACTERS.fullmatch(self.characters):
-            raise ConfigError(
-                f"{where}: characters is {self.characters!r}; expected A-Z, a-z, 0-9 and any of "
-                "_ . + / = ~ -"
-            )
+            expected = "expected A-Z, a-z, 0-9 and any of _ . + / = ~ -"
+            raise ConfigError(f"{where}: characters is {self.characters!r}; {expected}")
         fixed = len(self.begins)
         if fixed < _BEGINS or self.least < 1 or fixed + self.least < _LEAST:
-            raise ConfigError(
-                f"{where}: begins {self.begins!r} and least {self.least}; expected {_BEGINS} or "
-                f"more characters, and {_LEAST} or more in all"
-            )
+            expected = f"expected {_BEGINS} or more characters, and {_LEAST} or more in all"
+            told = f"begins {self.begins!r} and least {self.least}"
+            raise ConfigError(f"{where}: {told}; {expected}")
         if self.least > _MOST:
             raise ConfigError(f"{where}: least is {self.least}; expected at most {_MOST}")
         inside = self.characters.replace("-", r"\-")
         for span in ("A-Z", "a-z", "a-f", "A-F", "0-9"):
             inside = inside.replace(span.replace("-", r"\-"), span)
         pattern = rf"(?<![A-Za-z0-9]){re.escape(self.begins)}[{inside}]{{{self.least},}}+"
-        return SecretPattern(
-            kind=self.kind, marks=(self.begins,), pattern=re.compile(pattern, re.ASCII)
-        )
+        found = re.compile(pattern, re.ASCII)
+        return SecretPattern(kind=self.kind, marks=(self.begins,), pattern=found)
 
 
 # Anything that JSON can say. `Any` is the trace's own freedom, not ours.
