@@ -111,31 +111,28 @@ def _create(path: Path) -> None:
 
 
 def _prepare(db: Connection, path: str, cache_kibibytes: int, read_only: bool) -> None:
-    expected = {
+    expected: dict[str, str | int] = {
+        "busy_timeout": BUSY_MILLISECONDS,
+        "query_only": read_only,
         # WAL survives a kill at any moment and lets others read meanwhile.
         "journal_mode": "memory" if path == MEMORY else "wal",
-        "query_only": read_only,
         "synchronous": 2,  # FULL: what was committed is on disk
         "foreign_keys": 1,
-        "busy_timeout": BUSY_MILLISECONDS,
         "secure_delete": 1,  # what purge deletes is overwritten
     }
-    for statement in (
-        f"PRAGMA busy_timeout = {BUSY_MILLISECONDS}", f"PRAGMA query_only = {read_only:d}",
-        "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
-        "PRAGMA foreign_keys = ON", "PRAGMA secure_delete = ON",
-        f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}",
-        f"PRAGMA cache_size = -{cache_kibibytes}", f"PRAGMA journal_size_limit = {_LOG_BYTES}",
-        "PRAGMA trusted_schema = OFF",
-    ):  # fmt: skip
-        _patiently(db, statement)
+    others = {
+        "wal_autocheckpoint": _CHECKPOINT_PAGES,
+        "cache_size": -cache_kibibytes,
+        "journal_size_limit": _LOG_BYTES,
+        "trusted_schema": 0,
+    }
+    for name, value in (expected | others).items():
+        _patiently(db, f"PRAGMA {name} = {value}")
     for name, value in expected.items():
         found = db.execute("PRAGMA " + name).fetchone()[0]
         if found != value:
-            raise EnvironmentFault(
-                f"{path}: SQLite gives {name} = {found!r}, the store needs {value!r}; "
-                "keep it on a local disk"
-            )
+            why = f"SQLite gives {name} = {found!r}, the store needs {value!r}"
+            raise EnvironmentFault(f"{path}: {why}; keep it on a local disk")
 
 
 def _patiently(db: Connection, statement: str) -> None:
@@ -166,9 +163,8 @@ def translate_faults(path: str) -> Iterator[None]:
         if code in _ENVIRONMENT:
             raise EnvironmentFault(f"{path}: {_ENVIRONMENT[code]} ({e})") from e
         if code == sqlite3.SQLITE_NOTADB:
-            raise StoreError(
-                f"{path}: not a stepscope store ({e}); name another file with --store"
-            ) from e
+            said = f"not a stepscope store ({e}); name another file with --store"
+            raise StoreError(f"{path}: {said}") from e
         # Text that is no UTF-8 has no code: it is found by the module, not by SQLite.
         if code == sqlite3.SQLITE_CORRUPT or "decode to UTF-8" in str(e):
             raise damage_error(path, str(e)) from e
@@ -291,10 +287,8 @@ def rewrite_database(db: Connection, path: str) -> None:
             return
         busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
     if busy:
-        raise EnvironmentFault(
-            f"{path}: erased, but another process still reads the store and keeps old pages in "
-            "its log; end it and purge again"
-        )
+        other = "another process still reads the store and keeps old pages in its log"
+        raise EnvironmentFault(f"{path}: erased, but {other}; end it and purge again")
 
 
 class Schema(NamedTuple):

@@ -121,16 +121,10 @@ class Executor:
 
 def start_child(function: Function, start: bytes) -> subprocess.Popen[bytes]:
     """Return a child that has been sent its first frame."""
+    # -P: `import json` before the path is ours would run json.py of the folder.
+    line = [sys.executable, "-P", "-c", _CHILD, json.dumps(sys.path)]
     child = subprocess.Popen(
-        [
-            sys.executable,
-            "-P",  # `import json` before the path is ours would run json.py of the folder
-            "-c",
-            _CHILD,
-            json.dumps(sys.path),
-            function.__module__,
-            function.__name__,
-        ],
+        [*line, function.__module__, function.__name__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         process_group=0,  # Ctrl-C reaches a whole group, and a child before it can ignore it
