@@ -67,11 +67,16 @@ class RunDefaults(msgspec.Struct, frozen=True):
         if case is not None:
             case = msgspec.structs.replace(case, workflow=workflow, task=case.task or task or "")
         return msgspec.structs.replace(
-            run, name=name, workflow=workflow, task=task, trial=trial,
+            run,
+            name=name,
+            workflow=workflow,
+            task=task,
+            trial=trial,
             agent=run.agent or self.agent,
             agent_version=run.agent_version or self.agent_version,
-            tags={**self.tags, **run.tags}, case=case,
-        )  # fmt: skip
+            tags={**self.tags, **run.tags},
+            case=case,
+        )
 
 
 class ImportPlan(msgspec.Struct, frozen=True):
@@ -135,10 +140,8 @@ def read_rows(
     `TraceError` where a path named is no trace, after all before it; `UsageError` for a glob that
     matches nothing and a folder without files.
     """
-    batches = _batches(
-        trace_files.read_files(paths, format_name=format_name, limits=plan.limits), plan
-    )
-    for batch, replies in _answer_batches(batches, plan, workers):
+    found = trace_files.read_files(paths, format_name=format_name, limits=plan.limits)
+    for batch, replies in _answer_batches(_batches(found, plan), plan, workers):
         answers = iter(replies)
         for joint, event in batch.events:
             match event:
@@ -341,13 +344,8 @@ def import_traces(
     where anything was repaired, set aside or skipped: then nothing at all is kept.
     `EnvironmentFault` where the disk is full or a process died: calling again goes on.
     """
-    items = partial(
-        read_rows,
-        paths,
-        ImportPlan(limits, filling, move_media=store.blobs is not None),
-        format_name=format_name,
-        workers=workers,
-    )
+    plan = ImportPlan(limits, filling, move_media=store.blobs is not None)
+    items = partial(read_rows, paths, plan, format_name=format_name, workers=workers)
     if strict:
         if "-" in paths:
             raise UsageError("strict reads everything twice, and standard input comes only once")
@@ -372,11 +370,14 @@ def store_items(store: Store, items: Iterator[ImportItem], progress: Progress) -
         repaired.update(account.repaired)
     return Added(
         runs=sum(account.runs for account in accounts),
-        new=counts.new, known=counts.known, superseded=counts.superseded, repaired=dict(repaired),
+        new=counts.new,
+        known=counts.known,
+        superseded=counts.superseded,
+        repaired=dict(repaired),
         quarantined=sum(account.quarantined for account in accounts) + counts.refused,
         skipped=sum(account.problem is not None for account in accounts),
         files=tuple(accounts),
-    )  # fmt: skip
+    )
 
 
 def _store_others(
@@ -430,9 +431,7 @@ def _store_others(
 def _refuse_quarantined(read: Iterator[ImportItem]) -> None:
     for item in read:
         if isinstance(item, Quarantined):
-            raise TraceError(
-                f"{item.uri}, byte {item.offset}: {item.reason}; strict keeps nothing",
-                offset=item.offset,
-            )
+            where = f"{item.uri}, byte {item.offset}: {item.reason}"
+            raise TraceError(f"{where}; strict keeps nothing", offset=item.offset)
         if isinstance(item, trace_files.Account) and (item.problem is not None or item.repaired):
             raise TraceError(f"{item.line()}; strict keeps nothing")

@@ -272,12 +272,11 @@ class JudgePlan:
                 if self.options.send_media:
                     trajectory = self.store.with_media(trajectory)
                 acted = sum(step.actor == "agent" for step in trajectory.steps)
-                repeats = range(self.options.repeats)
+                repeats: Sequence[int] = range(self.options.repeats)
                 if occasion := self.options.occasion:
-                    repeats = range(DRIFT_REPEAT + occasion - 1, DRIFT_REPEAT + occasion)
+                    repeats = [DRIFT_REPEAT + occasion - 1]
                 if change := self.options.change:
-                    at = BIAS_REPEAT + CHANGES.index(change)
-                    repeats = range(at, at + 1)
+                    repeats = [BIAS_REPEAT + CHANGES.index(change)]
                 for judge, rubric, repeat in product(self.judges, self.rubrics, repeats):
                     drawn = self.drawn.get(rubric.name)
                     if drawn is not None and trajectory.id not in drawn:
@@ -315,10 +314,14 @@ class JudgePlan:
             options = msgspec.structs.replace(options, goals=goals)
         looks_up = options.tools and tools.allows_tools(rubric, options)
         planned = plan_judgements(
-            trajectory, rubric=rubric,
+            trajectory,
+            rubric=rubric,
             judge=tools.reserve_context(judge) if looks_up else judge,
-            options=options, key=self.key, redactor=self.store.redactor, repeat=repeat,
-        )  # fmt: skip
+            options=options,
+            key=self.key,
+            redactor=self.store.redactor,
+            repeat=repeat,
+        )
         if not looks_up:
             return planned
         toolbox = tools.trajectory_tools(
@@ -346,10 +349,13 @@ class JudgePlan:
                 trajectory=trajectory.id,
                 answer=Unmeasured(absent.kind, absent.reason, measure, absent.step),
                 version=record_version(rubric, self.options),
-                family=judge.family, judge=judge.name, rubric=rubric.name,
-                prompt=record_prompt(rubric, self.options), repeat=repeat,
+                family=judge.family,
+                judge=judge.name,
+                rubric=rubric.name,
+                prompt=record_prompt(rubric, self.options),
+                repeat=repeat,
             )
-        )  # fmt: skip
+        )
 
 
 # Judgements fetched at a time from the caller's thread: each may hold a whole run as text.
@@ -457,11 +463,14 @@ def judge_runs(
             raise KeyboardInterrupt
         ran = going.result()
     return JudgingResult(
-        runs=plan.runs, purged=plan.purged, unasked=dict(sorted(plan.unasked.items())),
+        runs=plan.runs,
+        purged=plan.purged,
+        unasked=dict(sorted(plan.unasked.items())),
         ran=msgspec.structs.replace(ran, unknown=loop.unknown + ran.unknown),
-        misses=loop.misses, canaries_usd=loop.canaries_usd,
+        misses=loop.misses,
+        canaries_usd=loop.canaries_usd,
         tools_off={} if plan.files is None else dict(plan.files.off),
-    )  # fmt: skip
+    )
 
 
 def _fetch_judgements(caller: CallerThread, plan: JudgePlan) -> Iterator[Judgement]:
@@ -501,8 +510,12 @@ _TOKENS_PER_IMAGE = 1_500
 _BYTES_PER_TOKEN = 4
 # Answers of the length that the rubrics ask for: tokens of one, and of each step's part in it.
 _WHOLE_TOKENS: dict[RubricKind, int] = {
-    "axis": 350, "attribution": 350, "score": 100, "labels": 40, "presence": 60,
-}  # fmt: skip
+    "axis": 350,
+    "attribution": 350,
+    "score": 100,
+    "labels": 40,
+    "presence": 60,
+}
 _STEP_TOKENS: dict[RubricKind, int] = {"labels": 50, "presence": 25}
 # Judgements that are held at a time; fewer where each may hold images.
 _LOOKED_UP = 200
@@ -545,12 +558,12 @@ class DryRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def worst_usd(self) -> float | None:
         """What all of it can cost; None where a price is not known."""
-        return _sum([row.worst_usd for row in self.rows])
+        return asking.sum_all(row.worst_usd for row in self.rows)
 
     @property
     def likely_usd(self) -> float | None:
         """What all of it probably costs; None where a price is not known."""
-        return _sum([row.likely_usd for row in self.rows])
+        return asking.sum_all(row.likely_usd for row in self.rows)
 
     def line(self) -> str:
         """Say it in a line."""
@@ -583,10 +596,8 @@ def dry_run(
     """Return what judging would ask and cost; sends nothing, keeps nothing."""
     with plan.open_files():
         rows = _estimates(plan, prices, ledger)
-    return DryRun(
-        rows=rows, runs=plan.runs, purged=plan.purged,
-        unasked=dict(sorted(plan.unasked.items())), budget_usd=budget_usd,
-    )  # fmt: skip
+    runs, purged, unasked = plan.runs, plan.purged, dict(sorted(plan.unasked.items()))
+    return DryRun(rows=rows, runs=runs, purged=purged, unasked=unasked, budget_usd=budget_usd)
 
 
 def _estimates(plan: JudgePlan, prices: Pricing, ledger: Ledger | None) -> tuple[CostEstimate, ...]:
@@ -634,14 +645,9 @@ def _add_call(
         output_tokens=row.output_tokens + written,
         images=row.images + len(request.media),
         images_left_out=row.images_left_out + ask.images_left_out,
-        worst_usd=_sum([row.worst_usd, prices.worst(ask.model, request, batch=batch)]),
-        likely_usd=_sum([row.likely_usd, prices.cost(ask.model, usage, batch=batch)]),
+        worst_usd=asking.sum_all([row.worst_usd, prices.worst(ask.model, request, batch=batch)]),
+        likely_usd=asking.sum_all([row.likely_usd, prices.cost(ask.model, usage, batch=batch)]),
     )
-
-
-def _sum(amounts: Sequence[float | None]) -> float | None:
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
 
 
 def _lines(dry: DryRun) -> Iterator[str]:

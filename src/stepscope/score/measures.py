@@ -338,11 +338,9 @@ def _refuse_aspects(asked: Sequence[str]) -> None:
     for name in asked:
         words = name.split(".")
         for length in range(1, len(words)):
-            if ".".join(words[:length]) in known:
-                raise ConfigError(
-                    f"measure {name!r} would be an aspect of {'.'.join(words[:length])!r}; "
-                    "choose another name"
-                )
+            if (whole := ".".join(words[:length])) in known:
+                said = f"measure {name!r} would be an aspect of {whole!r}"
+                raise ConfigError(f"{said}; choose another name")
 
 
 def _fit_facts(
