@@ -27,8 +27,11 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         ".anthropic": ("open_anthropic",),
-        ".configured": ("JudgeTable", "JudgesTable", "PriceTable"), ".dialect": ("request_hash",),
-        ".openai": ("open_openai",), ".opening": ("model_family", "open_model"),
-        ".prices": ("Prices",), ".replay": ("ReplayModel", "read_replies", "write_replies"),
+        ".configured": ("JudgeTable", "JudgesTable", "PriceTable"),
+        ".dialect": ("request_hash",),
+        ".openai": ("open_openai",),
+        ".opening": ("model_family", "open_model"),
+        ".prices": ("Prices",),
+        ".replay": ("ReplayModel", "read_replies", "write_replies"),
     },
-)  # fmt: skip
+)

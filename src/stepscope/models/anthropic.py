@@ -21,9 +21,12 @@ if TYPE_CHECKING:
 
 
 _STOPS: dict[str, Stop] = {
-    "end_turn": "end", "max_tokens": "length", "model_context_window_exceeded": "length",
-    "refusal": "refusal", "tool_use": "tool",
-}  # fmt: skip
+    "end_turn": "end",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refusal",
+    "tool_use": "tool",
+}
 _CACHED = {"type": "ephemeral"}
 
 

@@ -91,18 +91,14 @@ def _refuse_judge(name: str, judge: JudgeTable, where: str) -> None:
         if value is not None and value < 1:
             raise ConfigError(f"{where}: {field} is {value}; expected 1 or more")
     if (written := judge.max_output_tokens or USUAL_OUTPUT_TOKENS) >= judge.context_tokens:
-        raise ConfigError(
-            f"{where}: max_output_tokens is {written}, and context_tokens, which "
-            f"includes them, is {judge.context_tokens}"
-        )
+        most = f"context_tokens, which includes them, is {judge.context_tokens}"
+        raise ConfigError(f"{where}: max_output_tokens is {written}, and {most}")
     if judge.temperature is not None and not 0 <= judge.temperature <= 2:
         raise ConfigError(f"{where}: temperature is {judge.temperature}; expected 0 to 2")
     for parameter in judge.extra:
         if parameter in _RESERVED:
-            raise ConfigError(
-                f"{where}: extra.{parameter} would change what is asked or what it costs; "
-                "leave it out"
-            )
+            why = "would change what is asked or what it costs; leave it out"
+            raise ConfigError(f"{where}: extra.{parameter} {why}")
     if (price := judge.price) is not None:
         for name, usd in msgspec.structs.asdict(price).items():
             if usd is not None and not 0 <= usd < math.inf:

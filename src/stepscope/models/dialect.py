@@ -293,10 +293,13 @@ def _is_number(value: Json) -> TypeGuard[int | float]:
 
 _TYPES: dict[str, Callable[[Json], bool]] = {
     "object": lambda value: isinstance(value, dict),
-    "array": lambda value: isinstance(value, list), "string": lambda value: isinstance(value, str),
-    "number": _is_number, "integer": lambda value: _is_number(value) and value % 1 == 0,
-    "boolean": lambda value: isinstance(value, bool), "null": lambda value: value is None,
-}  # fmt: skip
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "number": _is_number,
+    "integer": lambda value: _is_number(value) and value % 1 == 0,
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+}
 _BOUNDS: Sequence[tuple[str, Callable[[float, float], bool], str]] = (
     ("minimum", lambda value, bound: value >= bound, "at least"),
     ("maximum", lambda value, bound: value <= bound, "at most"),

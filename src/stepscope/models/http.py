@@ -67,9 +67,8 @@ class CappedClient(httpx2.AsyncClient):
         content = bytes(body)
         if packing != "identity":
             content = decompress_body(content, packing, reply.status_code)
-        return httpx2.Response(
-            reply.status_code, headers=reply.headers, content=content, request=request
-        )
+        status, headers = reply.status_code, reply.headers
+        return httpx2.Response(status, headers=headers, content=content, request=request)
 
 
 def _aiohttp_faults() -> tuple[type[Exception], ...]:
@@ -113,9 +112,8 @@ def decompress_body(body: bytes, packing: str, status: int) -> bytes:
     `ModelError` where it is over the cap, ends too early, or is packed as nobody asked for.
     """
     if packing not in _GZIP:
-        raise ModelError(
-            f"the reply is packed as {packing[:20]!r}, which was not asked for", again=False
-        )
+        said = f"the reply is packed as {packing[:20]!r}, which was not asked for"
+        raise ModelError(said, again=False)
     unpacking = zlib.decompressobj(_EITHER)
     try:
         found = unpacking.decompress(body, REPLY_BYTES + 1)
@@ -161,10 +159,8 @@ def http_client(endpoint: Endpoint, base: type[httpx2.AsyncClient]) -> httpx2.As
 def check_environment_headers(endpoint: Endpoint, variable: str) -> None:
     """Raise `ConfigError` where an SDK would send headers of the environment to another host."""
     if os.environ.get(variable) and not endpoint.own:
-        raise ConfigError(
-            f"judge {endpoint.name!r} is at {endpoint.base_url}, where the headers in {variable} "
-            "do not belong; unset it"
-        )
+        where = f"judge {endpoint.name!r} is at {endpoint.base_url}"
+        raise ConfigError(f"{where}, where the headers in {variable} do not belong; unset it")
 
 
 @dataclass(eq=False)

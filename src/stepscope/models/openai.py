@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 
 _STOPS: dict[str, Stop] = {
-    "stop": "end", "eos": "end", "length": "length", "content_filter": "filter",
-    "tool_calls": "tool", "function_call": "tool",
-}  # fmt: skip
+    "stop": "end",
+    "eos": "end",
+    "length": "length",
+    "content_filter": "filter",
+    "tool_calls": "tool",
+    "function_call": "tool",
+}
 
 
 class _Call(msgspec.Struct, frozen=True):

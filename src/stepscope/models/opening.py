@@ -49,30 +49,38 @@ class Provider:
 
 PROVIDERS: dict[str, Provider] = {
     "anthropic": Provider(
-        protocol="anthropic", base_url="https://api.anthropic.com",
-        keys=("ANTHROPIC_API_KEY",), hosts=("api.anthropic.com",), batch=0.5,
+        protocol="anthropic",
+        base_url="https://api.anthropic.com",
+        keys=("ANTHROPIC_API_KEY",),
+        hosts=("api.anthropic.com",),
+        batch=0.5,
     ),
     "deepseek": Provider(
         base_url="https://api.deepseek.com",
-        keys=("DEEPSEEK_API_KEY",), hosts=("api.deepseek.com",),
+        keys=("DEEPSEEK_API_KEY",),
+        hosts=("api.deepseek.com",),
         structure="forced_tool",  # its json_object takes no schema
     ),
     "google": Provider(
         base_url="https://generativelanguage.googleapis.com/v1beta/openai",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"), hosts=("generativelanguage.googleapis.com",),
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        hosts=("generativelanguage.googleapis.com",),
     ),
     "mistral": Provider(
         base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",), hosts=("api.mistral.ai",)
     ),
     "openai": Provider(
         base_url="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",), hosts=("api.openai.com", ".api.openai.com"), batch=0.5,
+        keys=("OPENAI_API_KEY",),
+        hosts=("api.openai.com", ".api.openai.com"),
+        batch=0.5,
     ),
     "openrouter": Provider(
         base_url="https://openrouter.ai/api/v1",
-        keys=("OPENROUTER_API_KEY",), hosts=("openrouter.ai",),
+        keys=("OPENROUTER_API_KEY",),
+        hosts=("openrouter.ai",),
     ),
-}  # fmt: skip
+}
 # Variables that hold what opens something else; no judge is ever given one.
 FOREIGN = frozenset("GITHUB_TOKEN GH_TOKEN GITLAB_TOKEN HF_TOKEN AWS_SECRET_ACCESS_KEY".split())
 
@@ -81,9 +89,8 @@ def judge_table(name: str, table: JudgesTable) -> JudgeTable:
     """Return what the settings say of a judge; `ConfigError` where the name is no judge's."""
     provider, slash, model = name.partition("/")
     if not provider or not slash or not model:
-        raise ConfigError(
-            f"judge {name!r}: expected PROVIDER/MODEL, as openai/gpt-5, or FILE.py:NAME"
-        )
+        expected = "expected PROVIDER/MODEL, as openai/gpt-5, or FILE.py:NAME"
+        raise ConfigError(f"judge {name!r}: {expected}")
     return table.model.get(name, JudgeTable())
 
 
@@ -149,10 +156,8 @@ def _endpoint_key(
         )
     value = keys.get(variable, "")
     if not value:
-        raise ConfigError(
-            f"judge {name!r} needs a key: {variable} is not set; set it in the environment or in "
-            ".env"
-        )
+        unset = f"{variable} is not set; set it in the environment or in .env"
+        raise ConfigError(f"judge {name!r} needs a key: {unset}")
     if not value.isascii() or not value.isprintable():
         raise ConfigError(f"{variable} cannot be sent: a key is printable ASCII")
     return value
@@ -256,24 +261,25 @@ def open_model(
     """
     if OWN_MODEL_MARK in name:
         return load_own_model(name)
-    provider = PROVIDERS.get(name.partition("/")[0])
-    protocol = judge_table(name, table).protocol or (provider.protocol if provider else "openai")
-    opener = registry.model(protocol)
+    opener = registry.model(_protocol(name, table))
     if not callable(opener):
-        raise ConfigError(
-            f"judge {name!r}: its protocol names a model, not what opens one: a function of an "
-            "Endpoint"
-        )
+        wanted = "not what opens one: a function of an Endpoint"
+        raise ConfigError(f"judge {name!r}: its protocol names a model, {wanted}")
     opened = opener(resolve_endpoint(name, table, keys=keys, offline=offline))
     from stepscope.models.http import SdkModel
 
     return opened if isinstance(opened, SdkModel) else OwnModel(opened)
 
 
+def _protocol(name: str, table: JudgesTable) -> str:
+    """Return how a judge is spoken to."""
+    provider = PROVIDERS.get(name.partition("/")[0])
+    return judge_table(name, table).protocol or (provider.protocol if provider else "openai")
+
+
 def needed_sdk(name: str, table: JudgesTable) -> str:
     """Return the SDK that is needed to ask a judge and is not installed, "" if none is."""
-    provider = PROVIDERS.get(name.partition("/")[0])
-    protocol = judge_table(name, table).protocol or (provider.protocol if provider else "openai")
+    protocol = _protocol(name, table)
     known = {one.protocol for one in PROVIDERS.values()}
     return protocol if protocol in known and find_spec(protocol) is None else ""
 

@@ -137,9 +137,11 @@ def _in_table(provider: str, model: str, usage: Usage) -> float | None:
     import genai_prices
 
     told = {
-        "input_tokens": usage.input_total, "cache_read_tokens": usage.cache_read or None,
-        "cache_write_tokens": usage.cache_write or None, "output_tokens": usage.output_total,
-    }  # fmt: skip
+        "input_tokens": usage.input_total,
+        "cache_read_tokens": usage.cache_read or None,
+        "cache_write_tokens": usage.cache_write or None,
+        "output_tokens": usage.output_total,
+    }
     try:
         found = genai_prices.calc_price(genai_prices.Usage(**told), model, provider_id=provider)
     except (LookupError, ValueError):  # no such model; or more cached than was read

@@ -220,9 +220,11 @@ class OpenAIBatches(_SdkBatches):
         content = ("requests.jsonl", b"\n".join(lines) + b"\n", "application/jsonl")
         file = await self._call(self._sdk().files.create(file=content, purpose="batch"))
         asked = {
-            "input_file_id": file.id, "endpoint": f"/v1{self._model.dialect.path}",
-            "completion_window": "24h", "metadata": {_METADATA: batch.token},
-        }  # fmt: skip
+            "input_file_id": file.id,
+            "endpoint": f"/v1{self._model.dialect.path}",
+            "completion_window": "24h",
+            "metadata": {_METADATA: batch.token},
+        }
         return await self._make(msgspec.json.encode(asked))
 
     async def find(self, batch: Batch, known: frozenset[str]) -> str | None:

@@ -163,12 +163,9 @@ def status_error(
 ) -> ModelError:
     """Return the error of a reply that is none: status, message, whether and when to ask again."""
     message, code = read_error_body(body)
-    again = status in _RETRY_STATUSES or status >= 500
     told = should_retry(headers)
-    if told is not None:
-        again = told
-    if code in _PAID_OUT:
-        again = False
+    again = (status in _RETRY_STATUSES or status >= 500) if told is None else told
+    again = again and code not in _PAID_OUT
     advice = ""
     if 300 <= status < 400:
         advice = "; redirects are not followed: set base_url to where it is"
