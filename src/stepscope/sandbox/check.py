@@ -57,12 +57,8 @@ def _check_once() -> str:
     except EnvironmentFault as e:
         return str(e)
     leaks = [f"{name} ({said})" for name, said in results.items() if said]
-    if leaks:
-        return (
-            f"the sandbox does not hold on this machine: {', '.join(leaks)}; "
-            "tools that run are off; please report it"
-        )
-    return ""
+    said = f"the sandbox does not hold on this machine: {', '.join(leaks)}"
+    return f"{said}; tools that run are off; please report it" if leaks else ""
 
 
 def probe_sandbox() -> dict[str, str]:
@@ -125,12 +121,18 @@ def _outside(place: Path) -> Iterator[dict[str, str | int]]:
             one.listen()
         os.set_inheritable(held.fileno(), True)
         yield {
-            "secret": secret, "secret_file": str(file), "home": str(Path.home()),
-            "port": server.getsockname()[1], "abstract": name,
-            "socket_file": str(place / "socket"), "process": os.getpid(), "processes": _PROCESSES,
-            "sleeper": f"9{secrets.randbelow(10**9)}", "most": SMALL_LIMITS.processes,
+            "secret": secret,
+            "secret_file": str(file),
+            "home": str(Path.home()),
+            "port": server.getsockname()[1],
+            "abstract": name,
+            "socket_file": str(place / "socket"),
+            "process": os.getpid(),
+            "processes": _PROCESSES,
+            "sleeper": f"9{secrets.randbelow(10**9)}",
+            "most": SMALL_LIMITS.processes,
             "memory": SMALL_LIMITS.memory_bytes,
-        }  # fmt: skip
+        }
 
 
 def find_interpreter() -> tuple[str, list[Path]]:

@@ -25,9 +25,13 @@ from typing import Any
 
 # Numbers of system calls that have no function in the library: x86_64, aarch64.
 NUMBERS = {
-    "add_key": (248, 217), "keyctl": (250, 219), "bpf": (321, 280), "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282), "io_uring_setup": (425, 425),
-}  # fmt: skip
+    "add_key": (248, 217),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+}
 # Opens a file to write, made where there is none.
 MAKING = os.O_CREAT | os.O_WRONLY
 ABSENT = (22, 38)  # EINVAL and ENOSYS: not refused, but this kernel has none
@@ -137,11 +141,6 @@ def _trace(outside: Outside) -> str:
     return try_open("/proc/1/mem", os.O_RDWR)
 
 
-def _mount(outside: Outside) -> str:
-    worked = library.mount(b"none", b"/tmp", b"tmpfs", 0, None) == 0
-    return "mounted a file system" if worked else ""
-
-
 def _remount(outside: Outside) -> str:
     bind_and_remount = 0x1000 | 0x20
     for path in (b"/usr", b"/ws", b"/", b"/proc"):
@@ -246,9 +245,11 @@ def _raise_limits(outside: Outside) -> str:
 def _outlive(outside: Outside) -> str:
     # Whether it is still there when the caller looks is the caller's to say.
     subprocess.Popen(
-        ["/usr/bin/sleep", outside["sleeper"]], start_new_session=True, stdout=subprocess.DEVNULL,
+        ["/usr/bin/sleep", outside["sleeper"]],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     return ""
 
 
@@ -314,7 +315,9 @@ PROBES: dict[str, Callable[[Outside], str]] = {
     "other_processes": _other_processes,
     "kill": _kill,
     "trace": _trace,
-    "mount": _mount,
+    "mount": lambda _: (
+        "" if library.mount(b"none", b"/tmp", b"tmpfs", 0, None) else "mounted a file system"
+    ),
     "remount": _remount,
     "namespaces": _namespaces,
     "administrate": lambda _: (

@@ -79,11 +79,9 @@ def syscall_filter(machine: str = "") -> bytes:
         )
     table = SYSCALLS[machine]
     refuse, absent = _ERROR | EPERM, _ERROR | ENOSYS
-    lines = [
-        _instruction(_LOAD, _ARCHITECTURE), _instruction(_EQUAL, table.audit, 1, 0),
-        _instruction(_RETURN, _KILL), _instruction(_LOAD, _NUMBER),
-        *_jump_if(_AT_LEAST, _X32, refuse),
-    ]  # fmt: skip
+    lines = [_instruction(_LOAD, _ARCHITECTURE), _instruction(_EQUAL, table.audit, 1, 0)]
+    lines += [_instruction(_RETURN, _KILL), _instruction(_LOAD, _NUMBER)]
+    lines += _jump_if(_AT_LEAST, _X32, refuse)
     for number in table.refused:
         lines += _jump_if(_EQUAL, number, refuse)
     # Its arguments lie in memory, where a filter cannot look: libraries then use clone.
@@ -148,8 +146,7 @@ def run_command(
 ) -> FinishedCommand:
     """Run a command in the sandbox, in a folder that was copied for it, and return how it ended.
 
-    Raises:
-        EnvironmentFault: there is no bubblewrap here, or it does not hold what it promises.
+    `EnvironmentFault` where there is no bubblewrap, or it does not hold what it promises.
     """
     if tested:
         from stepscope.sandbox.check import check_sandbox
@@ -164,11 +161,19 @@ def run_command(
         start = time.monotonic()
         root = os.geteuid() == 0
         child = subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            close_fds=True, pass_fds=(calls.fileno(),), env={"PATH": _PATH}, cwd="/",
-            process_group=0, user=NOBODY if root else None, group=NOBODY if root else None,
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            close_fds=True,
+            pass_fds=(calls.fileno(),),
+            env={"PATH": _PATH},
+            cwd="/",
+            process_group=0,
+            user=NOBODY if root else None,
+            group=NOBODY if root else None,
             extra_groups=[] if root else None,
-        )  # fmt: skip
+        )
         try:
             return _read(child, bounds, start)
         finally:
@@ -243,10 +248,8 @@ def _read(child: subprocess.Popen[bytes], bounds: SandboxLimits, start: float) -
             late = True  # it closed its streams and went on
     _end_command(child)
     out, err = (b"".join(parts) for parts in pieces.values())
-    seconds = time.monotonic() - start
-    return FinishedCommand(
-        code=child.returncode, out=out, err=err, cut=cut, late=late, seconds=seconds
-    )
+    seconds, code = time.monotonic() - start, child.returncode
+    return FinishedCommand(code=code, out=out, err=err, cut=cut, late=late, seconds=seconds)
 
 
 def _end_command(child: subprocess.Popen[bytes]) -> None:

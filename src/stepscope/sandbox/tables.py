@@ -19,8 +19,11 @@ REFUSED = 3
 _CELL_BYTES = 1 << 20
 _QUERY_BYTES = 10_000
 _ALLOWED = (
-    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
-)  # fmt: skip
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+)
 # Functions of builds of SQLite that load code or open files.
 _OUTSIDE = ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer")
 

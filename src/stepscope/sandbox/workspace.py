@@ -37,10 +37,7 @@ def copy_workspace(
     """Copy a folder into a private one, which is removed at the end.
 
     Files beyond `most_bytes` are left out and counted as "too_large", entries beyond `most_files`
-    as "too_many".
-
-    Raises:
-        UsageError: there is no such folder.
+    as "too_many". `UsageError` where there is no such folder.
     """
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder; --workspace names what the agent worked in")
