@@ -25,9 +25,14 @@ _NUMBER = re.compile(
     re.ASCII,
 )
 _SIGNS: dict[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq,
-    "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 # Nobody writes more comparisons.
 _MOST_CHARACTERS = 1000
 
@@ -39,11 +44,7 @@ Condition = tuple[tuple[Comparison, ...], ...]
 
 @lru_cache(maxsize=256)
 def parse_condition(text: str, where: str) -> Condition:
-    """Return a condition.
-
-    Raises:
-        ConfigError: it is none; `where` it stands is named.
-    """
+    """Return a condition; `ConfigError` where it is none, which names `where` it stands."""
     groups: list[list[Comparison]] = [[]]
     at, word = 0, "and"
     while word and len(text) <= _MOST_CHARACTERS:
@@ -53,10 +54,8 @@ def parse_condition(text: str, where: str) -> Condition:
         groups[-1].append((found[1], found[2], found[3]))
         at, word = found.end(), found[4] or ""
     if word:
-        raise ConfigError(
-            f"{where}: {text[:80]!r} is no condition; expected comparisons, as amount > 100, or "
-            "amount <= order.total and kind = 'cash'"
-        )
+        expected = "comparisons, as amount > 100, or amount <= order.total and kind = 'cash'"
+        raise ConfigError(f"{where}: {text[:80]!r} is no condition; expected {expected}")
     return tuple(map(tuple, groups))
 
 

@@ -24,9 +24,16 @@ from stepscope.values import Unmeasured
 #   adjudication: because annotators answered it differently, with their answers in sight
 #   file: from a file, which may say the probability
 Queue = Literal[
-    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
-    "adjudication", "file",
-]  # fmt: skip
+    "uniform",
+    "active",
+    "shape",
+    "unresolved",
+    "disagreement",
+    "look_first",
+    "norming",
+    "adjudication",
+    "file",
+]
 QUEUES: tuple[Queue, ...] = get_args(Queue)
 # Drawn at random from what they are of; and those whose probability is one among all runs.
 DRAWN_QUEUES, RANDOM_QUEUES = ("uniform", "active", "shape"), ("uniform", "active", "file")
@@ -68,9 +75,8 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         if self.decided and self.label is None and self.value is None:
             raise DataError(f"a label of {self.measure!r} has neither a label nor a value")
         if self.probability is not None and not 0 < self.probability <= 1:
-            raise DataError(
-                f"a label has probability {self.probability!r}; expected a number above 0, up to 1"
-            )
+            said = f"probability {self.probability!r}; expected a number above 0, up to 1"
+            raise DataError(f"a label has {said}")
 
     @property
     def is_random(self) -> bool:
@@ -86,16 +92,18 @@ class Label(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=T
         """Return the label as the human verdict that agreement and reports read."""
         answer: Answer = Unmeasured("missing_input", _NOT_DECIDED, self.measure, self.step)
         if self.label is not None or self.value is not None:
-            answer = Verdict(
-                self.measure, value=self.value, label=self.label, step=self.step,
-                cites=self.cites or (() if self.step is None else (self.step,)),
-                reason=self.reason, confidence=self.confidence,
-            )  # fmt: skip
+            cites = self.cites or (() if self.step is None else (self.step,))
+            said = (self.measure, self.value, self.label, self.step, cites)
+            answer = Verdict(*said, self.reason, self.confidence)
         return Record(
-            trajectory=self.trajectory, answer=answer, version=GIVEN_VERSION, family=HUMAN,
-            judge=self.annotator, rubric=self.measure.removeprefix(JUDGE_PREFIX),
+            trajectory=self.trajectory,
+            answer=answer,
+            version=GIVEN_VERSION,
+            family=HUMAN,
+            judge=self.annotator,
+            rubric=self.measure.removeprefix(JUDGE_PREFIX),
             repeat=self.repeat,
-        )  # fmt: skip
+        )
 
 
 def settle_labels(labels: Iterable[Label]) -> list[Label]:

@@ -23,9 +23,12 @@ OF_PASSING_RUNS = " passing runs"
 IS_ERROR = " failed: "
 # How signatures begin that are formed of that: of runs that fail they say so, not why.
 OF_OUTCOME = MISSING, UNEXPECTED, OTHERWISE, UNLIKE, UNTOLD = (
-    "expected call missing: ", "unexpected write: ", "not as expected: ", "unlike passing runs: ",
+    "expected call missing: ",
+    "unexpected write: ",
+    "not as expected: ",
+    "unlike passing runs: ",
     "never says what the case asks for",
-)  # fmt: skip
+)
 # What says of steps what is wrong, besides the axes, and of runs.
 _OF_STEPS = frozenset({STEP_LABELS_NAME, "errors", "policy"})
 _OF_RUNS = frozenset({"loops", "subgoals", "subgoals.other_writes", "subgoals.outputs"})

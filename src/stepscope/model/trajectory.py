@@ -560,13 +560,9 @@ class Figures(NamedTuple):
 
 def figures(trajectory: Trajectory) -> Figures:
     """Return the figures of a run."""
-    steps = trajectory.steps
-    calls = sum(
-        [call.requestor == "agent" for s in steps if s.calls and not s.replayed for call in s.calls]
-    )
-    return Figures(
-        len(steps), calls, _tokens(trajectory), _cost_usd(trajectory), _seconds(trajectory)
-    )
+    t, made = trajectory, [s.calls for s in trajectory.steps if s.calls and not s.replayed]
+    calls = sum([call.requestor == "agent" for of_step in made for call in of_step])
+    return Figures(len(t.steps), calls, _tokens(t), _cost_usd(t), _seconds(t))
 
 
 def _tokens(t: Trajectory) -> int | None:
