@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 BackendName = Literal["langfuse", "langsmith", "mlflow", "phoenix"]
 
 _TARGET = re.compile(r"(langfuse|langsmith|mlflow|phoenix):(.*)\Z", re.DOTALL).match
-# What a place is called in each backend, and whether one must be named. A key of Langfuse opens
-# one project only, so the name is for the reader.
-_PLACE_NAMES: dict[BackendName, tuple[str, bool]] = {
-    "langfuse": ("PROJECT", False), "langsmith": ("PROJECT", True), "mlflow": ("EXPERIMENT", True),
-    "phoenix": ("PROJECT", True),
-}  # fmt: skip
 
 
 def parse_target(text: str) -> tuple[BackendName, str]:
@@ -51,8 +45,9 @@ def parse_target(text: str) -> tuple[BackendName, str]:
             "mlflow:EXPERIMENT or phoenix:PROJECT"
         )
     backend, place = cast(BackendName, match[1]), match[2].strip()
-    noun, needed = _PLACE_NAMES[backend]
-    if needed and not place:
+    noun = "EXPERIMENT" if backend == "mlflow" else "PROJECT"
+    # A key of Langfuse opens one project only, so the name is for the reader.
+    if not place and backend != "langfuse":
         raise UsageError(f"{text!r} names no {noun.lower()}; expected {backend}:{noun}")
     if any(ord(character) < 32 for character in place):
         raise UsageError(f"{text!r}: the name of a {noun.lower()} holds no control characters")
@@ -77,6 +72,11 @@ class BackendAccess:
     headers: Mapping[str, str] = field(repr=False)
     secrets: tuple[str, ...] = field(repr=False)  # what no message may hold
 
+    def misdirected(self, what: str) -> EnvironmentFault:
+        """Return what to raise for an answer that this backend does not give."""
+        asked = f"is {self.host_variable} its address?"
+        return EnvironmentFault(f"{self.host} answers without {what}; {asked}")
+
     @property
     def host(self) -> str:
         """Host and port, for messages."""
@@ -92,11 +92,11 @@ class BackendAccess:
 def read_access(backend: BackendName, variables: Mapping[str, str]) -> BackendAccess:
     """Return where a backend is and what opens it; ConfigError names a variable that is wrong."""
     found = _READERS[backend](variables)
-    for name, value in found.headers.items():
-        if not (name + value).isascii() or not (name + value).isprintable():
-            raise ConfigError(
-                f"{found.key_variable} cannot be sent: a key holds printable ASCII characters only"
-            )
+    sent = "".join([*found.headers, *found.headers.values()])
+    if not sent.isascii() or not sent.isprintable():
+        raise ConfigError(
+            f"{found.key_variable} cannot be sent: a key holds printable ASCII characters only"
+        )
     return found
 
 
@@ -136,11 +136,8 @@ def _mlflow(variables: Mapping[str, str]) -> BackendAccess:
         )
     user, password = (variables.get(f"MLFLOW_TRACKING_{n}", "") for n in ("USERNAME", "PASSWORD"))
     token = variables.get("MLFLOW_TRACKING_TOKEN", "")
-    headers = {}
-    if user or password:
-        headers["authorization"] = _basic_auth(user, password)
-    elif token:
-        headers["authorization"] = f"Bearer {token}"
+    said = _basic_auth(user, password) if user or password else token and f"Bearer {token}"
+    headers = {"authorization": said} if said else {}
     return BackendAccess(
         base=_clean_address(base, "MLFLOW_TRACKING_URI"),
         host_variable="MLFLOW_TRACKING_URI",
@@ -153,9 +150,7 @@ def _mlflow(variables: Mapping[str, str]) -> BackendAccess:
 def _langfuse(variables: Mapping[str, str]) -> BackendAccess:
     public = _require("LANGFUSE_PUBLIC_KEY", variables)
     secret = _require("LANGFUSE_SECRET_KEY", variables)
-    host_variable = "LANGFUSE_BASE_URL"
-    if not variables.get(host_variable):
-        host_variable = "LANGFUSE_HOST"
+    host_variable = "LANGFUSE_BASE_URL" if variables.get("LANGFUSE_BASE_URL") else "LANGFUSE_HOST"
     return BackendAccess(
         base=_clean_address(variables.get(host_variable) or _LANGFUSE, host_variable),
         host_variable=host_variable,
@@ -167,8 +162,7 @@ def _langfuse(variables: Mapping[str, str]) -> BackendAccess:
 
 def _langsmith(variables: Mapping[str, str]) -> BackendAccess:
     key = variables.get("LANGSMITH_API_KEY") or variables.get("LANGCHAIN_API_KEY")
-    if not key:
-        key = _require("LANGSMITH_API_KEY", variables)
+    key = key or _require("LANGSMITH_API_KEY", variables)
     old = variables.get("LANGCHAIN_ENDPOINT")
     host_variable = "LANGSMITH_ENDPOINT"
     workspace = variables.get("LANGSMITH_WORKSPACE_ID")
@@ -220,8 +214,11 @@ def _secrets(*texts: str) -> tuple[str, ...]:
 
 
 _READERS: dict[BackendName, Callable[[Mapping[str, str]], BackendAccess]] = {
-    "langfuse": _langfuse, "langsmith": _langsmith, "mlflow": _mlflow, "phoenix": _phoenix,
-}  # fmt: skip
+    "langfuse": _langfuse,
+    "langsmith": _langsmith,
+    "mlflow": _mlflow,
+    "phoenix": _phoenix,
+}
 
 QueryValue = str | int | list[str]
 Query = Mapping[str, QueryValue]
@@ -328,7 +325,11 @@ class Client(Closeable):
                 raise Rejected(self._said(path, "sends what it does not announce"), 200) from e
             except self._broken as e:
                 if last or attempt >= self._patience.tries_broken:
-                    raise EnvironmentFault(self._unreached(e)) from e
+                    said = self.access.scrubbed(str(e) or type(e).__name__)[:_ERROR_SHOWN]
+                    raise EnvironmentFault(
+                        f"{self.access.host} cannot be reached ({visible_line(said)}); is "
+                        f"{self.access.host_variable} right, and the server up?"
+                    ) from e
                 self._sleep(self._pause(None, attempt))
                 continue
             if status in _RETRIED_STATUSES and not last:
@@ -350,15 +351,11 @@ class Client(Closeable):
                 if len(body) > most:
                     break
                 if time.monotonic() > end:
-                    raise EnvironmentFault(
-                        f"{self.access.host}: the reply took over {self._patience.whole:g} s; "
-                        "try again later"
-                    )
+                    took = f"the reply took over {self._patience.whole:g} s; try again later"
+                    raise EnvironmentFault(f"{self.access.host}: {took}")
             if good and len(body) > most:
-                raise TooLarge(
-                    f"{self.access.host}: a reply over {most // MIB} MiB to "
-                    f"{request.method} {request.url.path}"
-                )
+                asked = f"{request.method} {request.url.path}"
+                raise TooLarge(f"{self.access.host}: a reply over {most // MIB} MiB to {asked}")
             return reply.status_code, reply.headers, bytes(body[:most])
         finally:
             reply.close()
@@ -369,10 +366,8 @@ class Client(Closeable):
         if asked is None:
             return float(min(2 ** (attempt - 1), self._patience.wait))
         if asked > self._patience.wait:
-            raise EnvironmentFault(
-                f"{self.access.host} asks to wait {asked:,.0f} s; run the same command again then: "
-                "finished work is kept"
-            )
+            again = "run the same command again then: finished work is kept"
+            raise EnvironmentFault(f"{self.access.host} asks to wait {asked:,.0f} s; {again}")
         return asked
 
     def _taken(self, status: int, told: Mapping[str, str], body: bytes, path: str) -> bytes:
@@ -381,10 +376,8 @@ class Client(Closeable):
         if 300 <= status < 400:
             to = urlsplit(told.get("location", "")).netloc or "another place"
             message = f"redirects to {to[:80]}, which is not followed"
-            raise Rejected(
-                self._said(path, f"{message}; set {self.access.host_variable} to where it is"),
-                status,
-            )
+            advice = f"set {self.access.host_variable} to where it is"
+            raise Rejected(self._said(path, f"{message}; {advice}"), status)
         said = body.decode("utf-8", "replace").strip()
         shown = visible_line(self.access.scrubbed(said)[:_ERROR_SHOWN]) or "no reason given"
         if status in {401, 403}:
@@ -403,13 +396,6 @@ class Client(Closeable):
 
     def _said(self, path: str, text: str) -> str:
         return visible_line(f"{self.access.host}{path}: {text}")
-
-    def _unreached(self, error: Exception) -> str:
-        why = visible_line(self.access.scrubbed(str(error) or type(error).__name__)[:_ERROR_SHOWN])
-        return (
-            f"{self.access.host} cannot be reached ({why}); is {self.access.host_variable} right, "
-            "and the server up?"
-        )
 
 
 def _retry_after(text: str) -> float | None:

@@ -48,15 +48,25 @@ def fetch_langfuse(asked: types.PullQuery) -> Iterator[types.PulledItem]:
         told = {observation.get("id") for observation in values}
         named = {observation.get("parentObservationId") for observation in values} - {None, ""}
         asked.withhold("spans referenced and not returned", len(named - told))
-        asked.withhold("observations without input and output", sum(map(_is_bare, values)))
+        # Models and tools that were recorded without what went in and came out.
+        recorded = [one for one in values if one.get("type") in {"GENERATION", "TOOL"}]
+        bare = [x for x in recorded if (x.get("input"), x.get("output")) == (None, None)]
+        asked.withhold("observations without input and output", len(bare))
         about: dict[str, QueryValue] = {"traceId": ",".join(batch)}
         about["fields"] = "details,subject,annotation"
         for score in _entries(_SCORES, about, _SCORED, asked):
             metadata = score.get("metadata")
             if isinstance(metadata, dict) and "stepscope" in metadata:
                 asked.told.withheld["verdicts of ours, left there"] += 1
-            else:
-                values.append(_placed(score))
+                continue
+            if isinstance(subject := score.get("subject"), dict):
+                # The ids of the trace and the observation that it is about.
+                score["traceId"] = subject.get("traceId")
+                if subject.get("kind") == "observation":
+                    score["observationId"] = subject.get("id")
+                elif not score["traceId"]:
+                    score["traceId"] = subject.get("id")
+            values.append(score)
         source = Source(format=FORMAT, uri=asked.uri)
         yield from read_langfuse_runs(values, source=source, limits=asked.limits)
     asked.told.mark = {_NEWEST: max(began, default=None)}
@@ -104,29 +114,12 @@ def _whole(query: dict[str, QueryValue], asked: types.PullQuery) -> list[dict[st
     return list(_entries(_OBSERVATIONS, again, _WHOLE, asked))
 
 
-def _is_bare(observation: dict[str, Json]) -> bool:
-    """Whether a model or a tool was recorded without what went in and came out."""
-    sides = (observation.get("input"), observation.get("output"))
-    return observation.get("type") in {"GENERATION", "TOOL"} and sides == (None, None)
-
-
 def _cut(observation: dict[str, Json]) -> Iterator[str]:
     """Yield the keys of metadata whose values may have been cut."""
     metadata = observation.get("metadata")
     for key, value in metadata.items() if isinstance(metadata, dict) else ():
         if isinstance(value, str) and len(value) >= _METADATA_CUT:
             yield key
-
-
-def _placed(score: dict[str, Json]) -> dict[str, Json]:
-    """Return a score with its subject as the ids of a trace and an observation."""
-    subject = score.get("subject")
-    if not isinstance(subject, dict):
-        return score
-    own, trace_id = subject.get("id"), subject.get("traceId")
-    if subject.get("kind") == "observation":
-        return {**score, "traceId": trace_id, "observationId": own}
-    return {**score, "traceId": trace_id or own}
 
 
 _BATCH = 100
@@ -151,11 +144,9 @@ class LangfuseSender:
             told = self._client.post("/api/public/scores", [_score(each) for each in batch]).value
             rejected = told.get("rejected") if isinstance(told, dict) else None
             if rejected:
-                errors = told.get("errors")
-                raise EnvironmentFault(
-                    f"{self._client.access.host} refused {rejected} of {len(batch)} scores: "
-                    f"{self._client.access.scrubbed(str(errors))[:200]!r}"
-                )
+                access, errors = self._client.access, str(told.get("errors"))
+                refused = f"{access.host} refused {rejected} of {len(batch)} scores"
+                raise EnvironmentFault(f"{refused}: {access.scrubbed(errors)[:200]!r}")
         return 0
 
 
@@ -165,10 +156,13 @@ def _score(each: types.Evaluation) -> dict[str, Json]:
         metadata["label"] = each.label
     about: dict[str, Json] = {
         "id": f"stepscope-{make_id(f'{each.trace} {each.span} {each.key}', TRACE_DIGITS)}",
-        "traceId": each.trace, "observationId": each.span, "name": each.name,
+        "traceId": each.trace,
+        "observationId": each.span,
+        "name": each.name,
         "value": (each.label or "")[:_LABEL_MOST] if each.value is None else each.value,
         "dataType": "CATEGORICAL" if each.value is None else "NUMERIC",
-        "comment": each.reason or None, "metadata": metadata,
+        "comment": each.reason or None,
+        "metadata": metadata,
         "timestamp": types.iso_time(each.at_ns or 0),
-    }  # fmt: skip
+    }
     return {key: held for key, held in about.items() if held is not None}

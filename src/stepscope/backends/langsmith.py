@@ -19,7 +19,7 @@ import msgspec
 
 from stepscope.backends import types
 from stepscope.backends.client import Client, Rejected
-from stepscope.errors import EnvironmentFault, UsageError
+from stepscope.errors import UsageError
 from stepscope.formats.fields import parse_time
 from stepscope.formats.langsmith_files import FORMAT as READER
 from stepscope.model import Json, Stream
@@ -84,10 +84,7 @@ def find_project(client: Client, name: str) -> str | None:
     """Return the id of the project of that name, None where there is none."""
     value = client.get("/sessions", {"name": name, "limit": 1}).value
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        raise EnvironmentFault(
-            f"{client.access.host} answers without a list of projects; is "
-            f"{client.access.host_variable} its address?"
-        )
+        raise client.access.misdirected("a list of projects")
     return next((str(each["id"]) for each in value if each.get("name") == name), None)
 
 
@@ -146,9 +143,8 @@ class LangsmithSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        types.send_protobuf(
-            self._client, "/otel/v1/traces", body, {"langsmith-project": self._place}
-        )
+        headers = {"langsmith-project": self._place}
+        types.send_protobuf(self._client, "/otel/v1/traces", body, headers)
 
     def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Give feedback on the runs of a trace; return how many are about runs not there."""

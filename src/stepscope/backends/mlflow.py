@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from stepscope.backends import types
 from stepscope.backends.client import Client, Rejected, TooLarge
-from stepscope.errors import EnvironmentFault, UsageError
+from stepscope.errors import UsageError
 from stepscope.formats.fields import parse_time
 from stepscope.formats.mlflow_files import read_mlflow_runs
 from stepscope.formats.spans.attributes import decode_object, decode_value, find_count
@@ -78,10 +78,7 @@ def find_experiment(client: Client, name: str) -> str | None:
     found = value.get("experiment") if isinstance(value, dict) else None
     named = found.get("experiment_id") if isinstance(found, dict) else None
     if named is None:
-        raise EnvironmentFault(
-            f"{client.access.host} answers without an experiment; is "
-            f"{client.access.host_variable} its address?"
-        )
+        raise client.access.misdirected("an experiment")
     return str(named)
 
 
@@ -212,16 +209,12 @@ class MlflowSender:
 
     def spans(self, body: bytes) -> None:
         """Send one request of OTLP."""
-        headers = {"x-mlflow-experiment-id": self._experiment or ""}
-        self._client.send(
-            "POST", "/v1/traces", content=body, kind="application/json", headers=headers
-        )
+        kind, headers = "application/json", {"x-mlflow-experiment-id": self._experiment or ""}
+        self._client.send("POST", "/v1/traces", content=body, kind=kind, headers=headers)
 
     def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Assess the trace of a run and its spans."""
-        trace_id = found[0].trace
-        if not trace_id.startswith("tr-"):
-            trace_id = f"tr-{trace_id}"
+        trace_id = f"tr-{found[0].trace.removeprefix('tr-')}"
         info = read_trace_info(self._client, trace_id)
         if info is None:
             return len(found)
@@ -233,14 +226,12 @@ class MlflowSender:
             if held is None:
                 self._client.post(path, {"assessment": wanted})
             elif any(held.get(key) != wanted.get(key) for key in ("feedback", "rationale")):
-                self._change(path, held, wanted)
+                named = str(held.get("assessment_id"))
+                fields = [key for key in ("feedback", "rationale", "metadata") if key in wanted]
+                about = {**wanted, "assessment_id": named}
+                body = {"assessment": about, "update_mask": ",".join(fields)}
+                self._client.post(f"{path}/{quote(named, safe='')}", body, method="PATCH")
         return 0
-
-    def _change(self, path: str, held: dict[str, Json], wanted: dict[str, Json]) -> None:
-        named = str(held.get("assessment_id"))
-        fields = [key for key in ("feedback", "rationale", "metadata") if key in wanted]
-        body = {"assessment": {**wanted, "assessment_id": named}, "update_mask": ",".join(fields)}
-        self._client.post(f"{path}/{quote(named, safe='')}", body, method="PATCH")
 
 
 def _assessment(each: types.Evaluation, trace_id: str) -> dict[str, Json]:
@@ -250,8 +241,12 @@ def _assessment(each: types.Evaluation, trace_id: str) -> dict[str, Json]:
         metadata["label"] = each.label
     value: Json = each.label if each.value is None else each.value
     about: dict[str, Json] = {
-        "assessment_name": each.name, "trace_id": trace_id, "span_id": each.span,
+        "assessment_name": each.name,
+        "trace_id": trace_id,
+        "span_id": each.span,
         "source": {"source_type": _SOURCES[each.annotator], "source_id": "stepscope"},
-        "feedback": {"value": value}, "rationale": each.reason or None, "metadata": metadata,
-    }  # fmt: skip
+        "feedback": {"value": value},
+        "rationale": each.reason or None,
+        "metadata": metadata,
+    }
     return {key: held for key, held in about.items() if held is not None}

@@ -44,9 +44,8 @@ def fetch_phoenix(asked: types.PullQuery) -> Iterator[types.PulledItem]:
             "its id, as the address of its page shows it"
         )
     try:
-        found = types.list_objects(
-            asked.client.get(_path(asked, "spans"), {"limit": 1}), "data", asked
-        )
+        reply = asked.client.get(_path(asked, "spans"), {"limit": 1})
+        found = types.list_objects(reply, "data", asked)
     except Rejected as e:
         if e.status == 404:
             raise UsageError(
@@ -164,12 +163,10 @@ class PhoenixSender:
     def verdicts(self, found: Sequence[types.Evaluation], *, fresh: bool) -> int:
         """Annotate spans, and the trace with what is about the whole run."""
         absent = 0
-        for path, chosen in (
-            ("/v1/span_annotations", [each for each in found if each.span is not None]),
-            ("/v1/trace_annotations", [each for each in found if each.span is None]),
-        ):
+        for kind, of_trace in (("span", False), ("trace", True)):
+            chosen = [each for each in found if (each.span is None) is of_trace]
             for batch in types.in_batches(chosen, _BATCH):
-                absent += self._annotate(path, batch, fresh=fresh)
+                absent += self._annotate(f"/v1/{kind}_annotations", batch, fresh=fresh)
         return absent
 
     def _annotate(self, path: str, batch: list[types.Evaluation], *, fresh: bool) -> int:

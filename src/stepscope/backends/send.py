@@ -66,9 +66,8 @@ class Sent(msgspec.Struct, kw_only=True):
         said = f"sent {self.runs:,} runs as {self.spans:,} spans and {self.verdicts:,} verdicts"
         parts = [f"{said} to {self.target}"]
         if self.runs_there or self.verdicts_there:
-            parts.append(
-                f"there already: {self.runs_there:,} runs, {self.verdicts_there:,} verdicts"
-            )
+            there = f"{self.runs_there:,} runs, {self.verdicts_there:,} verdicts"
+            parts.append(f"there already: {there}")
         if self.unmeasured:
             parts.append(f"{self.unmeasured:,} unmeasured answers have no place there")
         if self.absent:

@@ -77,10 +77,7 @@ def list_objects(reply: Decoded, key: str, asked: PullQuery) -> list[dict[str, J
     value = reply.value
     listed = value.get(key, []) if isinstance(value, dict) else None
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-        raise EnvironmentFault(
-            f"{asked.client.access.host} answers without a list of objects under {key!r}; is "
-            f"{asked.client.access.host_variable} its address?"
-        )
+        raise asked.client.access.misdirected(f"a list of objects under {key!r}")
     return listed
 
 
@@ -108,9 +105,8 @@ def iter_pages(
         if found is None or found == "":
             return
         if str(found) in seen:
-            raise EnvironmentFault(
-                f"{asked.client.access.host} gives the same page twice; what came before it is kept"
-            )
+            host = asked.client.access.host
+            raise EnvironmentFault(f"{host} gives the same page twice; what came before it is kept")
         seen.add(str(found))
         cursor = {name: str(found)}
 
@@ -187,22 +183,24 @@ def list_evaluations(
             continue
         step = answer.step
         question = (answer.measure, step, record.judge, record.repeat)
-        about: dict[str, Json] = {
-            "stepscope": answer.measure, "version": record.version, "step": step,
-            "cites": list(answer.cites) or None, "confidence": answer.confidence,
-            "judge": record.judge or None, "rubric": record.rubric or None,
-        }  # fmt: skip
-        found.append(
-            Evaluation(
-                key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
-                name=answer.measure, trace=trace,
-                span=homes[step] if step is not None and 0 <= step < len(homes) else None,
-                root=root, value=answer.value, label=answer.label, reason=answer.reason,
-                annotator=ANNOTATORS.get(record.family, "LLM"),
-                at_ns=None if last is None else last.ns,
-                about={key: value for key, value in about.items() if value is not None},
-            )
-        )  # fmt: skip
+        about: dict[str, Json] = {"stepscope": answer.measure, "version": record.version}
+        about |= {"step": step, "cites": list(answer.cites) or None}
+        about |= {"confidence": answer.confidence, "judge": record.judge or None}
+        about["rubric"] = record.rubric or None
+        evaluation = Evaluation(
+            key=make_id(msgspec.json.encode(question).decode(), SPAN_DIGITS),
+            name=answer.measure,
+            trace=trace,
+            span=homes[step] if step is not None and 0 <= step < len(homes) else None,
+            root=root,
+            value=answer.value,
+            label=answer.label,
+            reason=answer.reason,
+            annotator=ANNOTATORS.get(record.family, "LLM"),
+            at_ns=None if last is None else last.ns,
+            about={key: value for key, value in about.items() if value is not None},
+        )
+        found.append(evaluation)
     return found
 
 
