@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import rest
+from stepscope.formats.fields import expect_object, rest
 from stepscope.formats.format import FileFormat, RunLabels, parse_records, quarantine_record
 from stepscope.formats.opening import Opening
 from stepscope.model import Json, Quarantined, Stream, TraceLabel, Trajectory
@@ -61,9 +61,7 @@ def load_labels(path: Path, limits: Limits) -> RunLabels | None:
 
 def parse_labels(record: Json) -> tuple[str, tuple[TraceLabel, ...]]:
     """Return the task of a record, and every label that it gives the task's run."""
-    if not isinstance(record, dict):
-        raise TraceError(f"a labelled run is an object; found {str(record)[:60]!r}")
-    labelled = msgspec.convert(record, _Labelled)
+    labelled = msgspec.convert(expect_object(record, "a labelled run is an object"), _Labelled)
     failures = [msgspec.convert(failure, _Failure) for failure in labelled.failures]
     labels = [
         _failure_label(failure, rest(raw, _FAILURE_KEYS))
@@ -96,10 +94,14 @@ def _failure_label(failure: _Failure, more: dict[str, Json] | None) -> TraceLabe
     told = {"failure_id": _id_text(failure.failure_id), "category_reason": failure.category_reason}
     extra = {key: value for key, value in told.items() if value is not None} | (more or {})
     return TraceLabel(
-        kind="failure", step=failure.step_number - 1, agent=failure.failed_agent,
-        category=_category(failure.failure_category), reason=failure.step_reason,
-        annotator=ANNOTATOR, extra=extra or None,
-    )  # fmt: skip
+        kind="failure",
+        step=failure.step_number - 1,
+        agent=failure.failed_agent,
+        category=_category(failure.failure_category),
+        reason=failure.step_reason,
+        annotator=ANNOTATOR,
+        extra=extra or None,
+    )
 
 
 def _id_text(value: int | str | None) -> str | None:

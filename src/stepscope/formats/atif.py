@@ -18,7 +18,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import fields
-from stepscope.formats.finish import Ordinals, find_oddities, finish_run
+from stepscope.formats.finish import Ordinals, find_oddities
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
 from stepscope.model import (
@@ -102,6 +102,12 @@ def restore_atif_steps(read: Sequence[Step], kept: Json) -> tuple[Step, ...]:
     return tuple(whole)
 
 
+def _restored_call(call: ToolCall) -> ToolCall:
+    extra, residue = split_extra(call.extra)
+    bare = msgspec.structs.replace(call, extra=extra)
+    return bare if residue is None else apply_atif_residue(bare, residue)
+
+
 def _restored_step(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
     extra, residue = split_extra(step.extra)
     own: list[ToolResult] = []
@@ -119,12 +125,6 @@ def _restored_step(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
     calls = tuple([_restored_call(call) for call in step.calls])
     step = msgspec.structs.replace(step, extra=extra, calls=calls, results=tuple(own))
     return step if residue is None else apply_atif_residue(step, residue)
-
-
-def _restored_call(call: ToolCall) -> ToolCall:
-    extra, residue = split_extra(call.extra)
-    bare = msgspec.structs.replace(call, extra=extra)
-    return bare if residue is None else apply_atif_residue(bare, residue)
 
 
 def _refilled(step: Step, moved: dict[int, dict[int, ToolResult]]) -> Step:
@@ -201,22 +201,24 @@ def read_atif_step(value: Json, index: int) -> Step:
     if step.timestamp is not None and start is None:
         extra["timestamp"] = step.timestamp
     thoughts = [Part("reasoning", step.reasoning_content)] if step.reasoning_content else []
+    kind: StepKind = "call" if calls else "message"
+    match step.extra:
+        case {"context_management": {"type": "compaction"}} if not calls:
+            kind = "compaction"
     return Step(
-        index=index, actor=_ACTORS[step.source], kind=_kind(step, calls),
-        parts=(*thoughts, *read_content_parts(step.message)), calls=calls, results=results,
-        model=step.model_name, usage=_read_usage(step.metrics),
-        cost_usd=None if step.metrics is None else step.metrics.cost_usd, start=start,
-        replayed=bool(step.is_copied_context), extra=extra or None,
-    )  # fmt: skip
-
-
-def _kind(step: _Step, calls: tuple[ToolCall, ...]) -> StepKind:
-    if calls:
-        return "call"
-    management = (step.extra or {}).get("context_management")
-    if isinstance(management, dict) and management.get("type") == "compaction":
-        return "compaction"
-    return "message"
+        index=index,
+        actor=_ACTORS[step.source],
+        kind=kind,
+        parts=(*thoughts, *read_content_parts(step.message)),
+        calls=calls,
+        results=results,
+        model=step.model_name,
+        usage=_read_usage(step.metrics),
+        cost_usd=None if step.metrics is None else step.metrics.cost_usd,
+        start=start,
+        replayed=bool(step.is_copied_context),
+        extra=extra or None,
+    )
 
 
 def read_content_parts(content: str | list[Json] | None) -> tuple[Part, ...]:
@@ -259,10 +261,8 @@ def read_atif_result(value: Json) -> ToolResult:
 
 def _read_usage(metrics: _Metrics | None) -> Usage | None:
     told = metrics or _Metrics()
-    given, made = told.prompt_tokens, told.completion_tokens
-    return fields.known_usage(
-        Usage(input_total=given, cache_read=told.cached_tokens, output_total=made)
-    )
+    given, read, made = told.prompt_tokens, told.cached_tokens, told.completion_tokens
+    return fields.known_usage(Usage(input_total=given, cache_read=read, output_total=made))
 
 
 NAME = "atif"
@@ -298,8 +298,7 @@ def read_atif_runs(
     found: DecodedRecord, record: Json, ordinals: Ordinals, parent: Trajectory | None
 ) -> tuple[Trajectory, ...]:
     """Return the run of a record and, behind it, those of its subagents."""
-    if not isinstance(record, dict):
-        raise TraceError(f"an ATIF run is an object; found {str(record)[:60]!r}")
+    record = fields.expect_object(record, "an ATIF run is an object")
     run, unexpected = convert_record(record, AtifRun)
     record = {key: value for key, value in record.items() if key not in unexpected.values}
     if not run.schema_version.startswith("ATIF-v1."):
@@ -309,14 +308,10 @@ def read_atif_runs(
     draft = unexpected.keep_in(draft)
     if parent is not None:
         draft = msgspec.structs.replace(draft, parent=parent.id)
-    whole = finish_run(
-        restore_run_fields(draft, kept), ordinals, limits=found.limits, repairs=found.repairs
-    )
-    children = [
-        descendant
-        for subagent in run.subagent_trajectories or ()
-        for descendant in read_atif_runs(found._replace(repairs=()), subagent, ordinals, whole)
-    ]
+    whole = found.finish(restore_run_fields(draft, kept), ordinals)
+    children: list[Trajectory] = []
+    for subagent in run.subagent_trajectories or ():
+        children += read_atif_runs(found._replace(repairs=()), subagent, ordinals, whole)
     own = tuple([child.id for child in children if child.parent == whole.id])
     if own:
         whole = msgspec.structs.replace(whole, children=own)
@@ -364,9 +359,6 @@ def draft_atif_run(told: dict[str, Json], run: AtifRun, source: Source) -> tuple
 
 SCHEMA = "ATIF-v1.8"
 
-_SOURCES: dict[Actor, str] = {
-    "system": "system", "user": "user", "agent": "agent", "environment": "system",
-}  # fmt: skip
 # Fields of the format that have none in our model: they travel in our `extra` and go back.
 _STEP_KEYS = ("reasoning_effort", "llm_call_count")
 _RUN_KEYS = ("notes", "continued_trajectory_ref", "session_id")
@@ -385,17 +377,15 @@ def write(trajectories: Iterable[Trajectory], file: BinaryIO) -> None:
         if run.parent in ids and run.parent is not None:
             inside.setdefault(run.parent, []).append(run)
     roots = [run for run in runs if run.parent not in ids]
-    reached: set[str] = set()
-    waiting = list(roots)
-    while waiting:
-        one = waiting.pop()
-        reached.add(one.id)
-        waiting += inside.get(one.id, ())
+    reached = list(roots)
+    for one in reached:  # grows while it is walked
+        reached += inside.get(one.id, ())
     for run in roots:
         file.write(msgspec.json.encode(write_atif_run(run, inside)) + b"\n")
+    hanging = {run.id for run in reached}
     for run in runs:
         # Runs that are each other's parents hang on no root.
-        if run.id not in reached:
+        if run.id not in hanging:
             file.write(msgspec.json.encode(write_atif_run(run, {})) + b"\n")
 
 
@@ -455,10 +445,9 @@ def write_atif_run(run: Trajectory, inside: dict[str, list[Trajectory]]) -> dict
 
 def _write_metrics(spent: Trajectory | Step) -> dict[str, Json]:
     usage = spent.usage or Usage()
-    counts = {
-        "prompt_tokens": usage.input_total, "completion_tokens": usage.output_total,
-        "cached_tokens": usage.cache_read, "cost_usd": spent.cost_usd,
-    }  # fmt: skip
+    counts: dict[str, Json]
+    counts = {"prompt_tokens": usage.input_total, "completion_tokens": usage.output_total}
+    counts |= {"cached_tokens": usage.cache_read, "cost_usd": spent.cost_usd}
     return {key: value for key, value in counts.items() if value is not None}
 
 
@@ -480,9 +469,9 @@ def _write_steps(run: Trajectory) -> tuple[list[Json], list[Step]]:
             gone.append(step)
             continue
         own = _call_ids(step) if step.actor == "agent" else []
-        results = [
-            _write_result(r, r.call_id if r.call_id in own else None, {}) for r in stays
-        ] + coming.get(step.index, [])
+        named = [result.call_id if result.call_id in own else None for result in stays]
+        results = [_write_result(r, call_id, {}) for r, call_id in zip(stays, named, strict=True)]
+        results += coming.get(step.index, [])
         written.append(_write_step(step, len(written), results))
     return written, gone
 
@@ -510,24 +499,20 @@ def _call_ids(step: Step) -> list[str]:
 
 def _write_step(step: Step, position: int, results: list[Json]) -> Json:
     extra = carry_extra(step.extra)
-    atif: dict[str, Json] = {"step_id": position + 1, "source": _SOURCES[step.actor]}
+    source = "system" if step.actor == "environment" else step.actor
+    atif: dict[str, Json] = {"step_id": position + 1, "source": source}
     moment = None if step.start is None else _timestamp(step.start)
     if moment is not None:
         atif["timestamp"] = moment
     atif["message"] = _write_content(step.parts)
     if step.actor == "agent":
         # ATIF allows these on an agent's step alone.
-        own: dict[str, Json] = {}
-        if step.model is not None:
-            own["model_name"] = step.model
+        own: dict[str, Json] = {} if step.model is None else {"model_name": step.model}
         thoughts = [p.text for p in step.parts if p.kind == "reasoning" and p.text is not None]
         if thoughts:
             own["reasoning_content"] = "\n".join(thoughts)
         if step.calls:
-            ids = _call_ids(step)
-            own["tool_calls"] = [
-                _write_call(call, call_id) for call, call_id in zip(step.calls, ids, strict=True)
-            ]
+            own["tool_calls"] = list(map(_write_call, step.calls, _call_ids(step)))
         told = _write_metrics(step)
         more = extra.get("metrics")
         if isinstance(more, dict) and more.keys() <= _METRICS_KEYS:
@@ -595,10 +580,7 @@ def _write_result(came: ToolResult, call_id: str | None, mark: dict[str, Json]) 
 
 
 def _likeness(opening: Opening) -> float:
-    record = opening.first("schema_version")
-    if record is None:
-        return 0.0
-    version = record["schema_version"]
+    version = (opening.first("schema_version") or {}).get("schema_version")
     return 1.0 if isinstance(version, str) and version.startswith("ATIF-v") else 0.0
 
 

@@ -76,9 +76,8 @@ class ClaudeLine(msgspec.Struct, gc=False):
     @property
     def is_compaction(self) -> bool:
         """The line stands where the conversation was compacted."""
-        return bool(self.isCompactSummary) or (
-            self.type == "system" and self.subtype == "compact_boundary"
-        )
+        boundary = self.type == "system" and self.subtype == "compact_boundary"
+        return boundary or bool(self.isCompactSummary)
 
     @property
     def speaks(self) -> bool:
@@ -111,9 +110,13 @@ _LINE_KEYS = frozenset(ClaudeLine.__struct_fields__) - {"raw"}
 
 def parse_line(value: Json) -> ClaudeLine:
     """Return a decoded line."""
-    if not isinstance(value, dict):
-        raise TraceError(f"a session's line is an object; found {str(value)[:60]!r}")
-    return msgspec.convert({**value, "raw": value}, ClaudeLine)
+    line = fields.expect_object(value, "a session's line is an object")
+    return msgspec.convert({**line, "raw": line}, ClaudeLine)
+
+
+def _first_of_uuid(lines: list[ClaudeLine]) -> dict[str, int]:
+    """Where every uuid stands first: a line logged again is not another line."""
+    return {line.uuid: at for at, line in reversed([*enumerate(lines)]) if line.uuid is not None}
 
 
 def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
@@ -121,12 +124,16 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
     spoken = [at for at, line in enumerate(lines) if line.speaks]
     if not spoken or not any(line.parent for line in lines):
         return set()
-    path = _path_to_root(lines, spoken[-1])
+    # From the last line back to its root; a cycle ends where it closes.
+    at_uuid, path = _first_of_uuid(lines), [spoken[-1]]
+    lived = set(path)
+    while (above := at_uuid.get(lines[path[-1]].parent or "")) is not None and above not in lived:
+        path.append(above)
+        lived.add(above)
     messages = {lines[at].message_id for at in path} - {None}
     lines_of_path = [lines[at] for at in path]
     lines_of_path += [line for line in lines if line.message_id in messages]
     calls = {fields.text_at(block, "id") for line in lines_of_path for block in line.blocks}
-    lived = set(path)
     for at in spoken:
         line = lines[at]
         answered = {fields.text_at(block, "tool_use_id") for block in line.blocks} - {None}
@@ -135,27 +142,6 @@ def find_abandoned(lines: list[ClaudeLine]) -> set[int]:
             lived.add(at)
     # A compaction or a cut file begins a new root; what came before it was lived through.
     return {at for at in spoken if at not in lived and at >= path[-1]}
-
-
-def _path_to_root(lines: list[ClaudeLine], last: int) -> list[int]:
-    """Return the positions from the last line back to its root; a cycle ends where it closes."""
-    at_uuid = _first_of_uuid(lines)
-    path, seen = [last], {last}
-    while True:
-        at = at_uuid.get(lines[path[-1]].parent or "")
-        if at is None or at in seen:
-            return path
-        path.append(at)
-        seen.add(at)
-
-
-def _first_of_uuid(lines: list[ClaudeLine]) -> dict[str, int]:
-    """Where every uuid stands first: a line logged again is not another line."""
-    first: dict[str, int] = {}
-    for at, line in enumerate(lines):
-        if line.uuid is not None:
-            first.setdefault(line.uuid, at)
-    return first
 
 
 def graph_warnings(lines: list[ClaudeLine], steps: list[int], off_path: set[int]) -> list[Warn]:
@@ -193,16 +179,11 @@ def thread_steps(
     """Return the steps of a thread, and for each line the step it is in or stands before."""
     again = find_replays(lines)
     # Usage counts of the last line of every API message.
-    last: dict[str, int] = {}
-    alone = set()
+    last: dict[object, int] = {}
     for at, line in enumerate(lines):
-        if at in again or line.message is None or line.message.get("usage") is None:
-            continue
-        if line.message_id is None:
-            alone.add(at)
-        else:
-            last[line.message_id] = at
-    last_usage = alone | set(last.values())
+        if at not in again and line.message is not None and line.message.get("usage") is not None:
+            last[at if line.message_id is None else line.message_id] = at
+    last_usage = set(last.values())
     steps: list[Step] = []
     step_of_line: list[int] = []
     open_message: str | None = None
@@ -212,12 +193,9 @@ def thread_steps(
             continue
         replayed = at in again
         step = _line_step(line, len(steps), constants, limits)
-        if at not in last_usage:
-            step = msgspec.structs.replace(step, usage=None)
-        if replayed:
-            step = msgspec.structs.replace(step, replayed=True)
-        if at in off_path:
-            step = msgspec.structs.replace(step, extra={**(step.extra or {}), "abandoned": True})
+        usage = step.usage if at in last_usage else None
+        extra = {**(step.extra or {}), "abandoned": True} if at in off_path else step.extra
+        step = msgspec.structs.replace(step, usage=usage, replayed=replayed, extra=extra)
         if steps and open_message is not None and line.message_id == open_message and not replayed:
             steps[-1] = _merge_lines(steps[-1], step)
         else:
@@ -286,11 +264,16 @@ def _merge_lines(step: Step, more: Step) -> Step:
     extra = {**(more.extra or {}), **(step.extra or {})}
     extra["more_lines"] = [*extra.get("more_lines", []), more.id]
     return msgspec.structs.replace(
-        step, parts=(*step.parts, *more.parts), calls=calls,
-        results=(*step.results, *more.results), kind="call" if calls else step.kind,
-        usage=more.usage or step.usage, end=more.end or more.start or step.end,
-        finish_reason=more.finish_reason or step.finish_reason, extra=extra,
-    )  # fmt: skip
+        step,
+        parts=(*step.parts, *more.parts),
+        calls=calls,
+        results=(*step.results, *more.results),
+        kind="call" if calls else step.kind,
+        usage=more.usage or step.usage,
+        end=more.end or more.start or step.end,
+        finish_reason=more.finish_reason or step.finish_reason,
+        extra=extra,
+    )
 
 
 NAME = "claude_code"
@@ -363,10 +346,8 @@ def draft_thread(
     # The closing line that `--output-format stream-json` writes.
     result = next((line.raw for line in reversed(lines) if line.type == "result"), {})
     cost = result.get("total_cost_usd")
-    version = next(
-        (v for line in reversed(lines) if (v := fields.text_at(line.raw, "version")) is not None),
-        None,
-    )
+    versions = (fields.text_at(line.raw, "version") for line in reversed(lines))
+    version = next((one for one in versions if one is not None), None)
     told = [line.toolUseResult for line in lines if isinstance(line.toolUseResult, dict)]
     agents = dict.fromkeys([fields.text_at(result, "agentId") for result in told])
     last = (step_of_line or [0])[-1]
@@ -401,17 +382,16 @@ def draft_thread(
 
 
 def _likeness(opening: Opening) -> float:
-    scores = [_line_likeness(record) for record in opening.records if isinstance(record, dict)]
-    return max(scores, default=0.0)
-
-
-def _line_likeness(record: dict[str, Json]) -> float:
-    kind, message = fields.text_at(record, "type"), record.get("message")
-    session = isinstance(record.get("sessionId", record.get("session_id")), str)
-    if kind in SPOKEN_TYPES and isinstance(message, dict) and "role" in message:
-        return 1.0 if session else 0.6
-    known = session or "leafUuid" in record or "snapshot" in record
-    return 0.7 if known and (kind in _NOTE_TYPES or kind == "system") else 0.0
+    likeness = 0.0
+    for record in opening.records:
+        if isinstance(record, dict):
+            kind, message = fields.text_at(record, "type"), record.get("message")
+            session = isinstance(record.get("sessionId", record.get("session_id")), str)
+            if kind in SPOKEN_TYPES and isinstance(message, dict) and "role" in message:
+                likeness = max(likeness, 1.0 if session else 0.6)
+            elif session or "leafUuid" in record or "snapshot" in record:
+                likeness = max(likeness, 0.7 if kind in _NOTE_TYPES or kind == "system" else 0.0)
+    return likeness
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:

@@ -93,6 +93,13 @@ def object_at(record: Json, key: str) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
+def expect_object(value: Json, what: str) -> dict[str, Json]:
+    """Return a value that is an object; anything else is refused, `what` saying where it stands."""
+    if isinstance(value, dict):
+        return value
+    raise TraceError(f"{what}; found {str(value)[:60]!r}")
+
+
 def entries_at(record: Json, key: str) -> list[Json]:
     """Return the list under a key of an object, an empty one where there is none."""
     value = record.get(key) if isinstance(record, dict) else None
@@ -228,6 +235,19 @@ class Content(NamedTuple):
     extra: dict[str, Json] | None = None
 
 
+def sort_content(pieces: Iterable[Part | ToolCall | ToolResult | None]) -> Content:
+    """Return parts, calls and results as the content that they are of, None left out."""
+    parts, calls, results = list[Part](), list[ToolCall](), list[ToolResult]()
+    for piece in pieces:
+        if isinstance(piece, Part):
+            parts.append(piece)
+        elif isinstance(piece, ToolCall):
+            calls.append(piece)
+        elif piece is not None:
+            results.append(piece)
+    return Content(tuple(parts), tuple(calls), tuple(results))
+
+
 class ModelStats(msgspec.Struct, gc=False):
     """`model_stats`, as far as it is read; the whole stays in the run's `extra`."""
 
@@ -333,21 +353,24 @@ _DETAILS = frozenset(
 )
 
 
+# The counts of a `Usage`.
+USAGE_COUNTS = ("input_total", "cache_read", "cache_write", "output_total", "reasoning")
+
+
 def openai_usage(usage: Json) -> Usage | None:
     """Return the usage of a Chat Completions or Responses body, None where it has none."""
     if not isinstance(usage, dict):
         return None
     inputs = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     outputs = usage.get("completion_tokens_details") or usage.get("output_tokens_details")
-    return known_usage(
-        Usage(
-            input_total=_token_count(usage, "prompt_tokens", "input_tokens"),
-            cache_read=_token_count(inputs, "cached_tokens"),
-            cache_write=_token_count(inputs, "cache_write_tokens"),
-            output_total=_token_count(usage, "completion_tokens", "output_tokens"),
-            reasoning=_token_count(outputs, "reasoning_tokens"),
-        )
+    counts = Usage(
+        input_total=_token_count(usage, "prompt_tokens", "input_tokens"),
+        cache_read=_token_count(inputs, "cached_tokens"),
+        cache_write=_token_count(inputs, "cache_write_tokens"),
+        output_total=_token_count(usage, "completion_tokens", "output_tokens"),
+        reasoning=_token_count(outputs, "reasoning_tokens"),
     )
+    return known_usage(counts)
 
 
 def uncounted_usage(usage: Json) -> dict[str, Json] | None:
@@ -370,29 +393,23 @@ def anthropic_usage(usage: Json) -> Usage | None:
     fresh = _token_count(usage, "input_tokens")
     read = _token_count(usage, "cache_read_input_tokens")
     written = _token_count(usage, "cache_creation_input_tokens")
-    return known_usage(
-        Usage(
-            input_total=None if fresh is None else fresh + (read or 0) + (written or 0),
-            cache_read=read,
-            cache_write=written,
-            output_total=_token_count(usage, "output_tokens"),
-            reasoning=_token_count(usage.get("output_tokens_details"), "thinking_tokens"),
-        )
+    counts = Usage(
+        input_total=None if fresh is None else fresh + (read or 0) + (written or 0),
+        cache_read=read,
+        cache_write=written,
+        output_total=_token_count(usage, "output_tokens"),
+        reasoning=_token_count(usage.get("output_tokens_details"), "thinking_tokens"),
     )
+    return known_usage(counts)
 
 
 def total_usage(steps: Iterable[Step]) -> Usage | None:
     """Return the sum of the usages of steps; a field that no step has stays None."""
     usages = [step.usage for step in steps if step.usage is not None]
-    return known_usage(
-        Usage(
-            input_total=sum_known(usage.input_total for usage in usages),
-            cache_read=sum_known(usage.cache_read for usage in usages),
-            cache_write=sum_known(usage.cache_write for usage in usages),
-            output_total=sum_known(usage.output_total for usage in usages),
-            reasoning=sum_known(usage.reasoning for usage in usages),
-        )
-    )
+    sums: dict[str, Any] = {
+        name: sum_known(getattr(usage, name) for usage in usages) for name in USAGE_COUNTS
+    }
+    return known_usage(Usage(**sums))
 
 
 def known_usage(usage: Usage) -> Usage | None:

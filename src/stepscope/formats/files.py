@@ -339,15 +339,11 @@ def open_archive(file: BinaryIO, uri: str, limits: Limits) -> Iterator[Archive]:
         total = sum(entry.file_size for entry in found.entries)
         packed = sum(entry.compress_size for entry in found.entries)
         if total > limits.zip_total_bytes:
-            raise LimitError(
-                f"{uri}: {total} bytes when unpacked; limits.zip_total_bytes is "
-                f"{limits.zip_total_bytes}"
-            )
+            most = f"limits.zip_total_bytes is {limits.zip_total_bytes}"
+            raise LimitError(f"{uri}: {total} bytes when unpacked; {most}")
         if total > limits.zip_ratio_floor_bytes and total > packed * limits.zip_ratio:
-            raise LimitError(
-                f"{uri}: unpacks to {total / max(1, packed):.0f} times its size; limits.zip_ratio "
-                f"is {limits.zip_ratio:g}"
-            )
+            times, most = total / max(1, packed), f"limits.zip_ratio is {limits.zip_ratio:g}"
+            raise LimitError(f"{uri}: unpacks to {times:.0f} times its size; {most}")
         twice = [name for name, n in Counter(e.filename for e in found.entries).items() if n > 1]
         if twice:
             raise TraceError(f"{uri}: {len(twice)} names twice, first {visible_line(twice[0])!r}")
@@ -466,10 +462,8 @@ def check_parquet_sizes(file: Any, stream: Stream) -> None:
     for group in range(file.metadata.num_row_groups):
         size = file.metadata.row_group(group).total_byte_size
         if not 0 <= size <= stream.limits.zip_total_bytes:
-            raise LimitError(
-                f"{stream.uri}: row group {group} unpacks to {size} bytes; limits.zip_total_bytes "
-                f"is {stream.limits.zip_total_bytes}"
-            )
+            most = f"limits.zip_total_bytes is {stream.limits.zip_total_bytes}"
+            raise LimitError(f"{stream.uri}: row group {group} unpacks to {size} bytes; {most}")
 
 
 def read_batches(

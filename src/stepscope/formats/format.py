@@ -82,8 +82,7 @@ class RunLabels:
     @property
     def without_run(self) -> tuple[str, ...]:
         """Tasks whose run has not come, once any other has: the file is of these runs."""
-        missing = [task for task in self.by_task if task not in self._found]
-        return tuple(missing) if self._found else ()
+        return tuple([x for x in self.by_task if x not in self._found]) if self._found else ()
 
 
 class _Sniffing:
@@ -210,9 +209,13 @@ _MISMATCH = re.compile(r"Expected `([^`]+)`, got `([^`]+)`(?: - at `([^`]+)`)?")
 _MISSING = re.compile(r"Object missing required field `([^`]+)`(?: - at `([^`]+)`)?")
 _AT_KEY = re.compile(r" - at `\$\.(\w+)")
 _JSON_TYPES = {
-    "object": "an object", "array": "an array", "str": "text", "float": "a number",
-    "int": "a whole number", "bool": "true or false",
-}  # fmt: skip
+    "object": "an object",
+    "array": "an array",
+    "str": "text",
+    "float": "a number",
+    "int": "a whole number",
+    "bool": "true or false",
+}
 
 
 def describe_refusal(error: Exception | str) -> str:

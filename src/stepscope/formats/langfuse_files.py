@@ -24,7 +24,7 @@ import msgspec
 from msgspec.structs import replace
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import entries_at, object_at, parse_ns, rest, text_at
+from stepscope.formats.fields import entries_at, expect_object, object_at, parse_ns, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import any_record
@@ -66,23 +66,17 @@ def is_langfuse(value: Json) -> bool:
     if isinstance(inner, dict) and isinstance(value.get("observations"), list):
         return "id" in inner
     kind = _kind(respell_keys(value))
-    return kind in {"observation", "score"} or (kind == "trace" and _is_trace(value))
-
-
-def _is_trace(value: Record) -> bool:
+    if kind != "trace":
+        return kind is not None
     if listed := entries_at(value, "observations"):
         return isinstance(listed[0], str) or _kind(respell_keys(listed[0])) == "observation"
-    return {"timestamp", "tags"} <= value.keys() and bool(
-        value.keys() & {"sessionId", "session_id", "htmlPath", "projectId", "project_id"}
-    )
+    named = ("sessionId", "session_id", "htmlPath", "projectId", "project_id")
+    return {"timestamp", "tags"} <= value.keys() and any(key in value for key in named)
 
 
 def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
     """Yield the records of one value, a trace before what it holds; what is none is refused."""
-    if not isinstance(value, dict):
-        raise TraceError(
-            f"an export needs traces, observations or scores as objects; found {str(value)[:60]!r}"
-        )
+    value = expect_object(value, "an export needs traces, observations or scores as objects")
     page = value.get("data")
     if isinstance(page, list) and "id" not in value:
         for entry in page:
@@ -106,10 +100,7 @@ def iter_entries(value: Json) -> Iterator[tuple[Kind, Record]]:
             "observation (`id`, `traceId`, `type`) or a score (`name`, `value`); "
             f"found the keys {sorted(record)[:6]}"
         )
-    if kind == "trace":
-        yield from _trace(record)
-    else:
-        yield kind, record
+    yield from _trace(record) if kind == "trace" else ((kind, record),)
 
 
 def _trace(record: Record) -> Iterator[tuple[Kind, Record]]:
@@ -177,16 +168,12 @@ def add_scores(run: Trajectory, scores: Sequence[Record]) -> Trajectory:
     if not scores:
         return run
     first = first_steps(run)
-    opinions = [
-        Opinion(
-            text_at(score, "name") or "",
-            _value(score),
-            _WHO.get(text_at(score, "source") or "API", "model"),
-            text_at(score, "comment") or "",
-        )
-        for score in scores
-        if text_at(score, "observationId") is None and text_at(score, "traceId") is not None
-    ]
+    opinions: list[Opinion] = []
+    for score in scores:
+        if text_at(score, "observationId") is None and text_at(score, "traceId") is not None:
+            who = _WHO.get(text_at(score, "source") or "API", "model")
+            name, reason = text_at(score, "name") or "", text_at(score, "comment") or ""
+            opinions.append(Opinion(name, _value(score), who, reason))
     return add_opinions(run, [_label(score, first) for score in scores], opinions)
 
 
@@ -218,14 +205,23 @@ def _value(score: Record) -> Json:
 _OWN = "langfuse.observation."
 # Fields of an observation as attributes of its span.
 _ATTRIBUTES = {
-    "type": f"{_OWN}type", "level": f"{_OWN}level", "statusMessage": f"{_OWN}status_message",
-    "input": f"{_OWN}input", "output": f"{_OWN}output", "model": f"{_OWN}model.name",
-    "modelParameters": f"{_OWN}model.parameters", "usageDetails": f"{_OWN}usage_details",
-    "costDetails": f"{_OWN}cost_details", "completionStartTime": f"{_OWN}completion_start_time",
-    "promptName": f"{_OWN}prompt.name", "promptVersion": f"{_OWN}prompt.version",
-    "toolDefinitions": f"{_OWN}tool_definitions", "sessionId": "session.id", "userId": "user.id",
+    "type": f"{_OWN}type",
+    "level": f"{_OWN}level",
+    "statusMessage": f"{_OWN}status_message",
+    "input": f"{_OWN}input",
+    "output": f"{_OWN}output",
+    "model": f"{_OWN}model.name",
+    "modelParameters": f"{_OWN}model.parameters",
+    "usageDetails": f"{_OWN}usage_details",
+    "costDetails": f"{_OWN}cost_details",
+    "completionStartTime": f"{_OWN}completion_start_time",
+    "promptName": f"{_OWN}prompt.name",
+    "promptVersion": f"{_OWN}prompt.version",
+    "toolDefinitions": f"{_OWN}tool_definitions",
+    "sessionId": "session.id",
+    "userId": "user.id",
     "traceName": "langfuse.trace.name",
-}  # fmt: skip
+}
 _SPAN_KEYS = frozenset(_ATTRIBUTES) | frozenset(
     "id traceId parentObservationId name startTime endTime metadata".split()
 )
@@ -250,24 +246,27 @@ def make_langfuse_span(record: Record, limits: Limits) -> RawSpan:
     start, end = parse_ns(record.get("startTime")), parse_ns(record.get("endTime"))
     extra = rest(record, _SPAN_KEYS) or {}
     # Times that are none, and ids of parents that are no text, as they stood.
-    for key, read in (
-        ("startTime", start),
-        ("endTime", end),
-        ("parentObservationId", text_at(record, "parentObservationId")),
-        ("name", text_at(record, "name")),
-    ):
-        if record.get(key) is not None and read is None:
+    parent, name = text_at(record, "parentObservationId"), text_at(record, "name")
+    read = {"startTime": start, "endTime": end, "parentObservationId": parent, "name": name}
+    for key, held in read.items():
+        if record.get(key) is not None and held is None:
             extra[key] = record[key]
     if told and version is not None:
         extra["scope"] = version
     return RawSpan(
-        trace_id=trace, span_id=own, parent_id=text_at(record, "parentObservationId") or None,
-        name=text_at(record, "name") or "", start_ns=start, end_ns=end,
+        trace_id=trace,
+        span_id=own,
+        parent_id=parent or None,
+        name=name or "",
+        start_ns=start,
+        end_ns=end,
         status="error" if failed else "unset",
         status_message=text_at(record, "statusMessage") or None,
         attributes=_attributes(record, metadata, told),
-        resource=object_at(told, "resourceAttributes"), scope=scope, extra=extra or None,
-    )  # fmt: skip
+        resource=object_at(told, "resourceAttributes"),
+        scope=scope,
+        extra=extra or None,
+    )
 
 
 def _attributes(record: Record, metadata: Json, told: Record) -> dict[str, Json]:
@@ -323,10 +322,9 @@ def _scope(value: Json) -> tuple[str | None, Json]:
 
 _NAME = "langfuse"
 # What a trace says that a run has a tag for.
-_TAGS = {
-    "sessionId": "session", "userId": "user", "environment": "environment", "release": "release",
-    "version": "version",
-}  # fmt: skip
+_TAGS = {"sessionId": "session", "userId": "user"} | {
+    name: name for name in ("environment", "release", "version")
+}
 _NAMED = frozenset({"id", "name", *_TAGS})
 
 
@@ -338,9 +336,7 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             continue
         gathered.repairs.extend(record.repairs)
         try:
-            for kind, entry in iter_entries(record.value):
-                if (aside := gathered.add(kind, entry, record.offset)) is not None:
-                    yield aside
+            yield from gathered.take(record.value, record.offset)
         except TraceError as e:
             yield quarantine_record(record, e)
     yield from gathered.runs()
@@ -353,9 +349,7 @@ def read_langfuse_runs(
     gathered = LangfuseRecords(source, limits)
     for value in values:
         try:
-            for kind, entry in iter_entries(value):
-                if (aside := gathered.add(kind, entry, 0)) is not None:
-                    yield aside
+            yield from gathered.take(value, 0)
         except TraceError as e:
             yield quarantine_value(source, value, e)
     yield from gathered.runs()
@@ -374,6 +368,12 @@ class LangfuseRecords:
         self._known: dict[str, int] = {}
         self._faults: dict[str, list[Warn]] = {}
         self._offset: dict[str, int] = {}
+
+    def take(self, value: Json, offset: int) -> Iterator[Quarantined]:
+        """Take in the records of a value; yields those that have no ids, set aside."""
+        for kind, entry in iter_entries(value):
+            if (aside := self.add(kind, entry, offset)) is not None:
+                yield aside
 
     def add(self, kind: Kind, record: Record, offset: int) -> Quarantined | None:
         """Take a record in; one that has no ids comes back, to be set aside."""
@@ -431,13 +431,26 @@ class LangfuseRecords:
     def _run(self, trace: str, about: Record, ordinals: Ordinals, offset: int) -> Trajectory:
         held, told = list(self._seen.get(trace, {}).values()), rest(about, _NAMED)
         spans = [make_langfuse_span(record, self._limits) for record in held]
+        if not held:
+            # The trace itself, by its own input and output.
+            whole = {**about, "id": trace, "traceId": trace, "type": "SPAN"}
+            start, end = parse_ns(about.get("timestamp")), None
+            latency: Json = about.get("latency")
+            timed = isinstance(latency, int | float) and not isinstance(latency, bool)
+            if start is not None and timed:
+                end = start + round(latency * 1_000_000_000)
+            span = make_langfuse_span(whole, self._limits)
+            spans = [replace(span, start_ns=start, end_ns=end, extra=None)]
         (run,) = assemble(
-            spans or [_trace_span(trace, about, self._limits)],
-            source=replace(self._source, offset=offset), ordinals=ordinals, limits=self._limits,
-            extra={"trace": told} if told else None, repairs=self.repairs,
-        )  # fmt: skip
+            spans,
+            source=replace(self._source, offset=offset),
+            ordinals=ordinals,
+            limits=self._limits,
+            extra={"trace": told} if told else None,
+            repairs=self.repairs,
+        )
         warnings = [*run.warnings, *self._faults.get(trace, [])]
-        if not spans:
+        if not held:
             count = len(entries_at(about, "observations"))
             reason = f"none of its observations is in the file ({count} are named)"
             warnings.append(Warn("observations_absent", reason))
@@ -452,15 +465,6 @@ class LangfuseRecords:
     def _aside(self, reason: str, record: Json, offset: int) -> Quarantined:
         raw = msgspec.json.encode(record)
         return Quarantined(reason=reason, offset=offset, raw=raw, uri=self._source.uri)
-
-
-def _trace_span(trace: str, about: Record, limits: Limits) -> RawSpan:
-    start, latency = parse_ns(about.get("timestamp")), about.get("latency")
-    span = make_langfuse_span({**about, "id": trace, "traceId": trace, "type": "SPAN"}, limits)
-    end = None
-    if start is not None and isinstance(latency, int | float) and not isinstance(latency, bool):
-        end = start + round(latency * 1_000_000_000)
-    return replace(span, start_ns=start, end_ns=end, extra=None)
 
 
 def _first(held: list[Record], about: Record, own: str, named: str) -> str | None:

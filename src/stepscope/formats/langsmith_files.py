@@ -29,7 +29,7 @@ from msgspec.structs import replace
 
 from stepscope.errors import TraceError
 from stepscope.formats import files
-from stepscope.formats.fields import parse_ns, parse_time, rest, text_at
+from stepscope.formats.fields import entries_at, expect_object, parse_ns, parse_time, rest, text_at
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import any_record
@@ -146,12 +146,19 @@ def make_langsmith_span(
     kept |= rest(record, _OWN) or {}
     found.update({f"langsmith.{key}": held for key, held in kept.items() if held is not None})
     return RawSpan(
-        trace_id=trace, span_id=run_id, parent_id=find_parent_id(record),
-        name=text_at(record, "name") or "", kind=kind, start_ns=start, end_ns=end,
+        trace_id=trace,
+        span_id=run_id,
+        parent_id=find_parent_id(record),
+        name=text_at(record, "name") or "",
+        kind=kind,
+        start_ns=start,
+        end_ns=end,
         status=_status(record, ended=end is not None),
-        status_message=None if failed is None else str(failed), attributes=found,
-        events=_events(record.get("events")), extra={"replaced": replaced} if replaced else None,
-    )  # fmt: skip
+        status_message=None if failed is None else str(failed),
+        attributes=found,
+        events=_events(record.get("events")),
+        extra={"replaced": replaced} if replaced else None,
+    )
 
 
 def _status(record: dict[str, Json], *, ended: bool) -> SpanStatus:
@@ -192,6 +199,7 @@ _USUAL = frozenset({"id", "name", "start_time", "inputs"})
 # Names in exports that LangSmith's own scripts write, and objects that they gather fields in.
 _RENAMED = {"run_id": "id", "custom_metadata": "metadata"}
 _GATHERED = ("token_usage", "costs")
+_NO_RUN = "a LangSmith run is an object"
 
 
 class LangSmithRuns:
@@ -205,7 +213,7 @@ class LangSmithRuns:
     def add(self, entry: Json, *, patch: bool = False) -> None:
         """Add a run with the runs that are nested in it; a patch adds to one told before."""
         waiting: list[tuple[dict[str, Json], str, str | None]] = []
-        waiting.append((_usual(_object(entry)), _id(entry), None))
+        waiting.append((_usual(entry), _id(entry), None))
         trace = find_trace_id(waiting[0][0]) or waiting[0][1]
         for record, run_id, parent in waiting:  # grows while it is walked
             told = {key: held for key, held in record.items() if held is not None}
@@ -215,7 +223,7 @@ class LangSmithRuns:
             odd: list[Json] = []
             for child in listed if isinstance(listed, list) else [listed]:
                 try:
-                    waiting.append((_usual(_object(child)), _id(child), run_id))
+                    waiting.append((_usual(child), _id(child), run_id))
                 except TraceError:
                     odd.append(child)  # stays with the run that holds it
             if odd:
@@ -267,13 +275,10 @@ class LangSmithRuns:
         for run_id, trace in found.items():
             members.setdefault(trace, []).append(run_id)
         for trace, ids in members.items():
-            ids.sort(key=self._when)
+            began = {x: find_start_ns(x, told[x]) or 0 for x in ids}
+            ids.sort(key=lambda x: (began[x], text_at(told[x], "dotted_order") or ""))
             spans = [make_langsmith_span(x, trace, told[x], self._replaced.get(x)) for x in ids]
             yield extend_parents(spans), list(self._faults(ids))
-
-    def _when(self, run_id: str) -> tuple[int, str]:
-        told = self._told[run_id]
-        return find_start_ns(run_id, told) or 0, text_at(told, "dotted_order") or ""
 
     def _faults(self, ids: list[str]) -> Iterator[tuple[str, Warn]]:
         if len(ids) > 1 and all(find_start_ns(own, self._told[own]) is None for own in ids):
@@ -301,15 +306,9 @@ def is_langsmith_run(record: Json) -> bool:
     return "dotted_order" in record or "trace_id" in record or _USUAL <= record.keys()
 
 
-def _object(record: Json) -> dict[str, Json]:
-    if isinstance(record, dict):
-        return record
-    raise TraceError(f"a LangSmith run is an object; found {str(record)[:60]!r}")
-
-
 def _id(record: Json) -> str:
     """Return the id of a run, else the last of its place."""
-    about = _object(record)
+    about = expect_object(record, _NO_RUN)
     way = parse_dotted_order(about)
     run_id = text_at(about, "id") or text_at(about, "run_id") or (way[-1][1] if way else None)
     if run_id is None:
@@ -317,8 +316,9 @@ def _id(record: Json) -> str:
     return run_id
 
 
-def _usual(record: dict[str, Json]) -> dict[str, Json]:
+def _usual(entry: Json) -> dict[str, Json]:
     """Return a run as the API tells it; scripts that export runs name some fields anew."""
+    record = expect_object(entry, _NO_RUN)
     if "id" in record or "run_id" not in record:
         return record
     found = {key: held for key, held in record.items() if key not in _RENAMED}
@@ -353,14 +353,10 @@ def split_subagents(
         whole = {"extra": extra, "repairs": repairs} if parent is None else {}
         (run,) = read_group(group, **whole)
         nodes = [replace(x, parent=heads[x.id]) if x.id in heads else x for x in run.spans]
-        run = replace(
-            run,
-            # The example that a run was made for, where it was an experiment's.
-            task=find_text(group[0].attributes, "langsmith.reference_example_id"),
-            parent=None if parent is None else runs[parent].id,
-            spans=tuple(nodes),
-        )
-        runs.append(run)
+        # The example that a run was made for, where it was an experiment's.
+        task = find_text(group[0].attributes, "langsmith.reference_example_id")
+        above_id = None if parent is None else runs[parent].id
+        runs.append(replace(run, task=task, parent=above_id, spans=tuple(nodes)))
     for number, run in enumerate(runs):
         children = [child.id for child, parent in zip(runs, above, strict=True) if parent == number]
         here = {node.id for node in run.spans}
@@ -385,11 +381,11 @@ def _groups(spans: list[RawSpan]) -> tuple[list[list[RawSpan]], list[int | None]
             above.append(member[at])
             member[at] = len(above) - 1
         inside[at] = "agent" if agent else "tool" if span.kind == "tool" else inside[at]
+    if len(above) == 1:
+        return [spans], above
     groups: list[list[RawSpan]] = [[] for _ in above]
     for at in tree.order:
         groups[member[at]].append(spans[at])
-    if len(groups) == 1:
-        groups = [spans]
     return groups, above
 
 
@@ -400,17 +396,11 @@ _BATCH = frozenset({"post", "patch"})
 
 
 def _is_like(record: Json) -> bool:
-    if not isinstance(record, dict):
-        return False
-    if is_langsmith_run(record):
-        return True
-    listed = [record.get(key) for key in (*_PAGES, *_BATCH)]
-    return any(isinstance(held, list) and bool(held) and _is_told(held[0]) for held in listed)
-
-
-def _is_told(entry: Json) -> bool:
-    return is_langsmith_run(entry) or (
-        isinstance(entry, dict) and "dotted_order" in entry and "trace_id" in entry
+    firsts = [held[0] for key in (*_PAGES, *_BATCH) if (held := entries_at(record, key))]
+    return is_langsmith_run(record) or any(
+        is_langsmith_run(one)
+        or (isinstance(one, dict) and {"dotted_order", "trace_id"} <= one.keys())
+        for one in firsts
     )
 
 

@@ -122,11 +122,15 @@ def _complete_agent_step(step: Step, more: dict[str, Json]) -> Step:
     told = {"timestamp": start is not None, "cost": cost is not None, "actions": said == actions}
     known = frozenset([key for key, is_told in told.items() if is_told])
     return replace(
-        step, kind="call" if calls else step.kind, calls=calls,
-        model=fields.text_at(response, "model"), usage=fields.openai_usage(response.get("usage")),
-        cost_usd=None if cost is None else float(cost), start=start,
+        step,
+        kind="call" if calls else step.kind,
+        calls=calls,
+        model=fields.text_at(response, "model"),
+        usage=fields.openai_usage(response.get("usage")),
+        cost_usd=None if cost is None else float(cost),
+        start=start,
         extra=fields.merge_extra(step.extra, fields.rest(more, known)),
-    )  # fmt: skip
+    )
 
 
 def _complete_other_step(step: Step, more: dict[str, Json]) -> Step:
@@ -175,16 +179,11 @@ class _Run(msgspec.Struct, gc=False):
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
-    if isinstance(first, list):
-        return 0.9 if chat.has_run_fences(first) else 0.0
-    if not isinstance(first, dict):
-        return 0.0
-    if "role" in first:
-        return 0.9 if chat.has_run_fences(opening.records) else 0.0
-    if "messages" not in first:
+    first = opening.first_record
+    if isinstance(first, list) or (isinstance(first, dict) and "role" in first):
+        listed = first if isinstance(first, list) else opening.records
+        return 0.9 if chat.has_run_fences(listed) else 0.0
+    if not isinstance(first, dict) or "messages" not in first:
         return 0.0
     if (fields.text_at(first, "trajectory_format") or "").startswith("mini-swe-agent"):
         return 1.0
@@ -203,9 +202,8 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     else:
         run, unexpected = convert_record(record, _Run)
         told = None if run.info is None else fields.rest(record["info"], _INFO_KEYS)
-        extra = fields.merge_extra(
-            None if told is None else {"info": told}, fields.rest(record, _RUN_KEYS)
-        )
+        beside = None if told is None else {"info": told}
+        extra = fields.merge_extra(beside, fields.rest(record, _RUN_KEYS))
     steps = tuple([mini_step(message, at, found.limits) for at, message in enumerate(run.messages)])
     return (unexpected.keep_in(_finish_run(steps, found, ordinals, run, extra)),)
 
@@ -231,12 +229,19 @@ def _finish_run(
     last = (steps[-1].extra if steps else None) or {}
     ending = fields.text_at(last, "exit_status") if last.get("role") == EXIT else None
     draft = Trajectory(
-        id="", name=run.instance_id or "", steps=steps,
-        source=found.source(NAME, version=run.trajectory_format), workflow=NAME,
-        task=run.instance_id, agent="mini-swe-agent", agent_version=info.mini_version,
-        termination=info.exit_status or ending, usage=fields.total_usage(steps),
-        cost_usd=(info.model_stats or ModelStats()).cost_usd, extra=extra,
-    )  # fmt: skip
+        id="",
+        name=run.instance_id or "",
+        steps=steps,
+        source=found.source(NAME, version=run.trajectory_format),
+        workflow=NAME,
+        task=run.instance_id,
+        agent="mini-swe-agent",
+        agent_version=info.mini_version,
+        termination=info.exit_status or ending,
+        usage=fields.total_usage(steps),
+        cost_usd=(info.model_stats or ModelStats()).cost_usd,
+        extra=extra,
+    )
     return found.finish(draft, ordinals)
 
 

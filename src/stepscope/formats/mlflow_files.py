@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import entries_at, object_at, rest, text_at
+from stepscope.formats.fields import entries_at, expect_object, object_at, rest, text_at
 from stepscope.formats.finish import Opinion, OpinionSource, Ordinals, add_opinions, first_steps
 from stepscope.formats.format import FileFormat, decode_records, quarantine_record, quarantine_value
 from stepscope.formats.opening import any_record
@@ -78,17 +78,18 @@ def _named(info: Record) -> bool:
 
 def iter_mlflow_traces(value: Json, limits: Limits) -> Iterator[MlflowTrace]:
     """Yield the traces of one value; what is none is refused behind them."""
-    if not isinstance(value, dict):
-        raise TraceError(f"a trace needs an object; found {str(value)[:60]!r}")
+    value = expect_object(value, "a trace needs an object")
     listed = value.get("traces")
     if isinstance(listed, list):
         for entry in listed:
             yield from _besides(iter_mlflow_traces(entry, limits), rest(value, _PAGE))
         return
-    rows = _turned(value)
-    if rows is not None:
-        for row in rows:
-            yield from iter_mlflow_traces(row, limits)
+    ids = value.get("trace_id", value.get("request_id"))
+    if isinstance(ids, dict) and all(isinstance(held, dict) for held in value.values()):
+        # A table that was written by columns.
+        for row in ids:
+            about = {key: held.get(row) for key, held in value.items()}
+            yield from iter_mlflow_traces(about, limits)
         return
     held = value.get("trace")
     # Version 2's table has in `trace` an object that only Python could use; its columns say all.
@@ -129,22 +130,6 @@ def _trace(value: Record, limits: Limits) -> MlflowTrace:
     )
 
 
-def _listed(spans: Json) -> list[Json]:
-    if spans is None:
-        return []
-    if isinstance(spans, list):
-        return spans
-    raise TraceError(f"a trace needs a list under `spans`; found {str(spans)[:60]!r}")
-
-
-def _turned(value: Record) -> list[Record] | None:
-    """Return a table that was written by columns as its rows, None where it is none."""
-    ids = value.get("trace_id", value.get("request_id"))
-    if not isinstance(ids, dict) or not all(isinstance(held, dict) for held in value.values()):
-        return None
-    return [{key: held.get(row) for key, held in value.items()} for row in ids]
-
-
 _HEX = re.compile(r"[0-9a-f]{16}(?:[0-9a-f]{16})?\Z").match
 # Bytes of a span's and of a trace's id.
 _SIZES = (8, 16)
@@ -180,8 +165,7 @@ def find_span_trace(record: Record) -> str | None:
 
 def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
     """Return one span of a trace; another trace that it names itself stays in its `extra`."""
-    if not isinstance(record, dict):
-        raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
+    record = expect_object(record, "a span needs an object")
     context = record.get("context")
     ids = context if isinstance(context, dict) else record
     own = to_otel_id(ids.get("span_id"))
@@ -189,10 +173,8 @@ def make_mlflow_span(record: Json, trace_id: str) -> RawSpan:
         raise TraceError(f"a span needs text under `span_id`; found {str(ids)[:60]!r}")
     told = record.get("status")
     if not isinstance(told, dict):
-        told = {
-            "code": told if told is not None else record.get("status_code"),
-            "message": record.get("status_message"),
-        }
+        code = told if told is not None else record.get("status_code")
+        told = {"code": code, "message": record.get("status_message")}
     code = str(told.get("code") or "UNSET").removeprefix("STATUS_CODE_").upper()
     known = code in _STATUSES and told.keys() <= {"code", "message"}
     extra = {**(rest(record, _SPAN_KEYS) or {}), **({} if known else {"status": told})}
@@ -239,16 +221,13 @@ def add_assessments(run: Trajectory, assessments: Sequence[Json], limits: Limits
     records = [entry for entry in assessments if isinstance(entry, dict)]
     others: list[Json] = [entry for entry in assessments if not isinstance(entry, dict)]
     labels = [_label(record, first, limits) for record in records]
-    opinions = [
-        Opinion(
-            _assessment_name(record), _told(record, limits)[0], _WHO.get(_source(record), "model"),
-            text_at(record, "rationale") or "",
-        )
-        for record in records
-        if isinstance(record.get("feedback"), dict)
-        and not record.get("span_id")
-        and record.get("valid") is not False
-    ]  # fmt: skip
+    opinions: list[Opinion] = []
+    for record in records:
+        of_run = isinstance(record.get("feedback"), dict) and not record.get("span_id")
+        if of_run and record.get("valid") is not False:
+            name, who = _assessment_name(record), _WHO.get(_source(record), "model")
+            reason = text_at(record, "rationale") or ""
+            opinions.append(Opinion(name, _told(record, limits)[0], who, reason))
     if others:
         run = replace(run, extra={**(run.extra or {}), "assessments": others})
     return add_opinions(run, labels, opinions)
@@ -262,10 +241,8 @@ def _label(record: Record, first: Mapping[str, int], limits: Limits) -> TraceLab
         "explanation": record.get("rationale"),
         "annotator_kind": _ANNOTATORS.get(_source(record), _source(record)) or None,
     }
-    if isinstance(record.get("expectation"), dict):
-        about["expectation"] = value
-    else:
-        about["label" if isinstance(value, str) else "score"] = value
+    kind = "label" if isinstance(value, str) else "score"
+    about["expectation" if isinstance(record.get("expectation"), dict) else kind] = value
     about = {key: held for key, held in about.items() if held is not None}
     beside: dict[str, Json] = {**(rest(record, _ASSESSMENT_KEYS) or {}), **more}
     if own is None:
@@ -350,7 +327,9 @@ def _runs(
             spans.append(make_mlflow_span(record, named))
         except TraceError as e:
             yield quarantine_value(source, record, e)
-    metadata = _metadata(info, limits)
+    # Every value of a trace's metadata is text, and some of them JSON.
+    texts = [attributes.decode_object(info.get(key), limits) for key in _METADATA]
+    metadata: Record = next((held for held in texts if isinstance(held, dict)), {})
     version = metadata.get(_SCHEMA)
     told = replace(source, format_version=str(version) if version else None)
     read = frozenset({"assessments"} if isinstance(info.get("assessments"), list) else ())
@@ -380,13 +359,10 @@ def _trace_id(trace: MlflowTrace) -> str:
     return to_otel_id(told) or ""
 
 
-def _metadata(info: Record, limits: Limits) -> Record:
-    """Return a trace's metadata; every value of it is text, and some of them JSON."""
-    for key in _METADATA:
-        held = attributes.decode_object(info.get(key), limits)
-        if isinstance(held, dict):
-            return held
-    return {}
+def _listed(spans: Json) -> list[Json]:
+    if spans is None or isinstance(spans, list):
+        return spans or []
+    raise TraceError(f"a trace needs a list under `spans`; found {str(spans)[:60]!r}")
 
 
 def _whole(named: str, info: Record, metadata: Record) -> RawSpan:

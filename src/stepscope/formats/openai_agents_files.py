@@ -194,15 +194,10 @@ def _with(step: Step, about: dict[str, Json]) -> Step:
 
 
 def _checks(state: dict[str, Json], key: str) -> list[Step]:
-    return [
-        Step(
-            index=0,
-            actor="environment",
-            kind="guardrail",
-            parts=(Part("data", extra=check if isinstance(check, dict) else {"value": check}),),
-        )
-        for check in fields.list_at(state, key)
-    ]
+    listed = fields.list_at(state, key)
+    told = [check if isinstance(check, dict) else {"value": check} for check in listed]
+    checks = [(Part("data", extra=check),) for check in told]
+    return [Step(index=0, actor="environment", kind="guardrail", parts=one) for one in checks]
 
 
 NAME = "openai_agents"
@@ -261,9 +256,13 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
                 (run,) = read_group(members, source=source, extra=extra)
             else:
                 empty = Trajectory(
-                    id="", name=trace_id, steps=(), source=replace(source, run_id=trace_id),
-                    warnings=(Warn("no_agent_span", "a trace without spans"),), extra=extra,
-                )  # fmt: skip
+                    id="",
+                    name=trace_id,
+                    steps=(),
+                    source=replace(source, run_id=trace_id),
+                    warnings=(Warn("no_agent_span", "a trace without spans"),),
+                    extra=extra,
+                )
                 run = finish_run(empty, ordinals, limits=stream.limits)
         except TraceError as e:
             yield quarantine_value(source, [about, *members], e)

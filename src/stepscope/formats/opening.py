@@ -13,7 +13,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -45,6 +45,11 @@ class Opening(NamedTuple):
 
     shape: Literal["object", "array", "lines", "none"]
     records: tuple[Json, ...]
+
+    @property
+    def first_record(self) -> Json:
+        """The first record, None where there is none."""
+        return self.records[0] if self.records else None
 
     def first(self, *keys: str) -> dict[str, Json] | None:
         """Return the first record that is an object with all of `keys`."""
@@ -236,32 +241,26 @@ def _behind_broken_lines(head: bytes) -> Iterator[bytes]:
 
 def likely_formats(opening: Opening) -> list[Format]:
     """Return the installed formats that may be sure of a file that begins so."""
-    members = chain.from_iterable(
-        record if isinstance(record, list) else (record,) for record in opening.records
-    )
-    keys = [
-        {key.strip().replace("_", "").lower() for key in record}
-        for record in members
-        if isinstance(record, dict)
-    ]
-    return [
-        registry.format(name)
-        for name in registry.names("formats")
-        if name not in _SIGNATURES
-        or any(
-            any(held.issuperset(signature.split()) for held in keys)
-            if signature
-            else opening.shape == "none"
-            for signature in _SIGNATURES[name]
-        )
-    ]
+    keys: list[set[str]] = []
+    for record in opening.records:
+        for one in record if isinstance(record, list) else (record,):
+            if isinstance(one, dict):
+                keys.append({key.strip().replace("_", "").lower() for key in one})
+
+    def may_be(signature: str) -> bool:
+        if signature == _NO_JSON:
+            return opening.shape == "none"
+        return any(held.issuperset(signature.split()) for held in keys)
+
+    names = registry.names("formats")
+    likely = [x for x in names if x not in _SIGNATURES or any(map(may_be, _SIGNATURES[x]))]
+    return [registry.format(name) for name in likely]
 
 
 def choose_format(head: bytes, uri: str, formats: Sequence[Format]) -> Format:
     """Return the one of `formats` that is sure of a file that begins with `head`."""
-    sure = sorted(
-        [(each.sniff(head), each) for each in formats], key=lambda found: (-found[0], found[1].name)
-    )
+    sure = [(each.sniff(head), each) for each in formats]
+    sure.sort(key=lambda found: (-found[0], found[1].name))
     if not sure or sure[0][0] < SURE:
         raise TraceError(f"{visible_line(uri)}: {NO_TRACE}{describe_head(head)}")
     best, first = sure[0]

@@ -100,12 +100,9 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 f"{format_count(self.steps, 'step')}, {format_count(self.calls, 'call')}"
                 + (f", {format_count(self.scores, 'score')};" if self.scores else ";")
             )
-        for word, counts in (
-            ("repaired", self.repaired),
-            ("warnings", self.flagged),
-            ("kept but not interpreted", self.kept_in_extra),
-            ("withheld by the source", self.withheld),
-        ):
+        counted = {"repaired": self.repaired, "warnings": self.flagged}
+        counted |= {"kept but not interpreted": self.kept_in_extra}
+        for word, counts in (counted | {"withheld by the source": self.withheld}).items():
             if counts:
                 told = ", ".join(f"{name} {n:,}" for name, n in counts.items())
                 said.append(f"{word}: {told};")
@@ -183,13 +180,19 @@ class Counts(msgspec.Struct, array_like=True):
         """Return the counts so far as the account of a file."""
         warned = sorted(self.warned.items())
         return Account(
-            uri=uri, format=format_name, runs=self.runs, steps=self.steps, calls=self.calls,
-            scores=self.scores, repaired={code: n for code, n in warned if code in REPAIR_CODES},
+            uri=uri,
+            format=format_name,
+            runs=self.runs,
+            steps=self.steps,
+            calls=self.calls,
+            scores=self.scores,
+            repaired={code: n for code, n in warned if code in REPAIR_CODES},
             flagged={code: n for code, n in warned if code not in REPAIR_CODES},
-            quarantined=self.quarantined, set_aside=dict(self.reasons),
+            quarantined=self.quarantined,
+            set_aside=dict(self.reasons),
             kept_in_extra=dict(sorted(self.extra.items())),
             problem=None if problem is None else scrub_message(problem),
-        )  # fmt: skip
+        )
 
 
 def _count(counted: dict[str, int], key: str, n: int = 1) -> None:
@@ -360,10 +363,8 @@ def _read_source(
 
 def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
     """Return the format of a file, of what is behind its first line where that is too large."""
-    if (
-        opening.is_first_cut(head[: opening.HEAD_BYTES])
-        and (outline := opening.outline_first(head)) is not None
-    ):
+    cut = opening.is_first_cut(head[: opening.HEAD_BYTES])
+    if cut and (outline := opening.outline_first(head)) is not None:
         with suppress(TraceError):
             return opening.detect(outline, found.uri)
     head = head[: opening.HEAD_BYTES]
@@ -377,9 +378,8 @@ def _detect(found: OpenedFile, head: bytes, limits: Limits) -> Format:
         for _ in range(2 * limits.line_bytes // opening.HEAD_BYTES + 1):
             _, newline, rest = found.file.read(opening.HEAD_BYTES).partition(b"\n")
             if newline:
-                return opening.detect(
-                    (rest + found.file.read(opening.HEAD_BYTES))[: opening.HEAD_BYTES], found.uri
-                )
+                behind = rest + found.file.read(opening.HEAD_BYTES)
+                return opening.detect(behind[: opening.HEAD_BYTES], found.uri)
         raise
 
 

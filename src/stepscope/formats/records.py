@@ -320,10 +320,8 @@ def read_line_blocks(stream: Stream) -> Iterator[bytes]:
             yield whole + newline
         held = rest if newline else held
         if len(held) > stream.limits.line_bytes:
-            raise TraceError(
-                f"{stream.uri}: a row of over {stream.limits.line_bytes:,} bytes; raise "
-                "limits.line_bytes"
-            )
+            most = f"{stream.limits.line_bytes:,} bytes; raise limits.line_bytes"
+            raise TraceError(f"{stream.uri}: a row of over {most}")
         if not more:
             break
         held += more

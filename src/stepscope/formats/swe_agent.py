@@ -53,14 +53,12 @@ class _Message(msgspec.Struct, gc=False):
 
 
 def _likeness(opening: Opening) -> float:
-    record = opening.first("trajectory")
-    if record is None or opening.shape == "lines" or not isinstance(record["trajectory"], list):
-        return 0.0
-    moves = record["trajectory"]
-    if not moves:
-        return 0.9 if "history" in record and "info" in record else 0.0
-    first = moves[0]
-    return 0.95 if isinstance(first, dict) and {"action", "observation"} <= first.keys() else 0.0
+    match opening.first("trajectory"):
+        case {"trajectory": [{"action": _, "observation": _}, *_]} if opening.shape != "lines":
+            return 0.95
+        case {"trajectory": [], "history": _, "info": _} if opening.shape != "lines":
+            return 0.9
+    return 0.0
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
@@ -80,12 +78,19 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     told = fields.rest(info or {}, frozenset({"exit_status", "swe_agent_version"}))
     more = fields.rest(record, _RUN_KEYS | {"info"})
     draft = Trajectory(
-        id="", name=task or "", steps=_Conversation(record, found, model).steps(),
-        source=found.source(NAME), workflow=NAME, task=task, agent="SWE-agent",
-        agent_version=typed.swe_agent_version, termination=typed.exit_status, usage=stats.usage,
+        id="",
+        name=task or "",
+        steps=_Conversation(record, found, model).steps(),
+        source=found.source(NAME),
+        workflow=NAME,
+        task=task,
+        agent="SWE-agent",
+        agent_version=typed.swe_agent_version,
+        termination=typed.exit_status,
+        usage=stats.usage,
         cost_usd=stats.cost_usd,
         extra=fields.merge_extra(None if told is None else {"info": told}, more),
-    )  # fmt: skip
+    )
     return (found.finish(draft, ordinals),)
 
 
@@ -126,8 +131,12 @@ class _Conversation:
         """Return where the agent next speaks, of a move if given; where it does not, the end."""
         for at in range(start, len(self.typed)):
             message = self.typed[at]
-            if message.role == "assistant" and not message.is_demo:
-                if move is None or _is_message_of(message, move):
+            if message.role != "assistant" or message.is_demo:
+                continue
+            if move is None or (message.action == move.action and move.action is not None):
+                return at
+            if message.action is None or move.action is None:
+                if move.response and message.content == move.response:
                     return at
         return len(self.typed)
 
@@ -173,9 +182,13 @@ class _Conversation:
         after = {k: entry[k] for k in ("execution_time", "state") if entry.get(k) is not None}
         answered = bool(calls or move.observation or told is not None)
         step = msgspec.structs.replace(
-            step, kind="call" if calls else "message", calls=calls, agent=agent, model=self.model,
+            step,
+            kind="call" if calls else "message",
+            calls=calls,
+            agent=agent,
+            model=self.model,
             extra=(extra if answered else {**extra, **after}) or None,
-        )  # fmt: skip
+        )
         self.made.append(step)
         if answered:
             shown = {} if told is None else self.history[told]
@@ -193,12 +206,6 @@ class _Conversation:
                 result = ToolResult(first.id, first.name, parts, None, *judged)
                 step = msgspec.structs.replace(step, kind="result", parts=(), results=(result,))
             self.made.append(step)
-
-
-def _is_message_of(message: _Message, move: _Move) -> bool:
-    if message.action is not None and move.action is not None:
-        return message.action == move.action
-    return bool(move.response) and message.content == move.response
 
 
 FORMAT = RecordFormat(NAME, _likeness, read_each(_runs))

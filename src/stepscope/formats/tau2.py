@@ -103,7 +103,13 @@ def tau2_step(message: Json, index: int, limits: Limits) -> Step:
 
 
 def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: Limits) -> Step:
-    calls = tuple([_tool_call(call, limits) for call in said.tool_calls or ()])
+    calls: list[ToolCall] = []
+    for call in said.tool_calls or ():
+        typed = msgspec.convert(call, _Call)
+        extra, own = fields.rest(call, _CALL_KEYS), typed.id or None
+        made = fields.parse_call(typed.name, typed.arguments, own, limits=limits, extra=extra)
+        users = typed.requestor == "user"
+        calls.append(msgspec.structs.replace(made, requestor="user") if users else made)
     ours, usage, known = said.role == "assistant", message.get("usage"), _SPEECH_KEYS
     if ours and (usage is None or fields.openai_usage(usage)):
         known |= _COST_KEYS
@@ -112,16 +118,9 @@ def _speech_step(message: dict[str, Json], said: _Message, index: int, limits: L
         actor="agent" if ours else "user" if said.role == "user" else "system",
         kind="call" if calls else "message",
         parts=(Part("text", said.content),) if said.content else (),
-        calls=calls,
+        calls=tuple(calls),
         extra=fields.rest(message, known),
     )
-
-
-def _tool_call(call: Json, limits: Limits) -> ToolCall:
-    typed = msgspec.convert(call, _Call)
-    extra, own = fields.rest(call, _CALL_KEYS), typed.id or None
-    made = fields.parse_call(typed.name, typed.arguments, own, limits=limits, extra=extra)
-    return made if typed.requestor != "user" else msgspec.structs.replace(made, requestor="user")
 
 
 def _result_step(message: dict[str, Json], index: int) -> Step:
@@ -135,9 +134,10 @@ def _result_step(message: dict[str, Json], index: int) -> Step:
 def _tool_result(message: Json) -> ToolResult:
     typed = msgspec.convert(message, _Message)
     text = typed.content or ""
-    judged = fields.UNKNOWN_STATUS if typed.error is None else ToolStatus("ok", "explicit", None)
-    if typed.error:
-        judged = ToolStatus("error", "explicit", text[:_QUOTE_LENGTH])
+    judged = fields.UNKNOWN_STATUS
+    if typed.error is not None:
+        quoted = text[:_QUOTE_LENGTH] if typed.error else None
+        judged = ToolStatus("error" if typed.error else "ok", "explicit", quoted)
     parts = (Part("text", text),) if text else ()
     extra = fields.rest(message, _RESULT_KEYS)
     return ToolResult(typed.id or None, None, parts, None, *judged, extra=extra)
@@ -196,7 +196,12 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             continue
         value = record.value
         if not isinstance(value, dict) or "tasks" not in value:
-            around = _results_beside(stream.uri, stream.limits)
+            around: dict[str, Json] = {}
+            # The results file that a file of one simulation belongs to.
+            folder = Path(stream.uri).parent
+            path = folder.parent / RESULTS
+            if stream.uri != "-" and folder.name == FOLDER and path.is_file():
+                around = _read_results(str(path), path.stat().st_mtime_ns, stream.limits)
             yield from attempt(record, partial(_runs, around=around, ordinals=ordinals))
             continue
         listed = value.get("simulations")
@@ -208,15 +213,6 @@ def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
             # One that cannot be read is set aside without the others.
             one = record._replace(value=simulation, raw=msgspec.json.encode(simulation))
             yield from attempt(one, partial(_runs, around=value, ordinals=ordinals))
-
-
-def _results_beside(uri: str, limits: Limits) -> dict[str, Json]:
-    """Return the results file that a file of one simulation belongs to, empty without any."""
-    folder = Path(uri).parent
-    path = folder.parent / RESULTS
-    if uri == "-" or folder.name != FOLDER or not path.is_file():
-        return {}
-    return _read_results(str(path), path.stat().st_mtime_ns, limits)
 
 
 @lru_cache(maxsize=1)
@@ -233,9 +229,7 @@ def _read_results(path: str, _changed: int, limits: Limits) -> dict[str, Json]:
 
 def _runs(one: DecodedRecord, *, around: dict[str, Json], ordinals: Ordinals) -> tuple[Trajectory]:
     """Return the run of a simulation; `around` is the results file that it is of."""
-    value = one.value
-    if not isinstance(value, dict):
-        raise TraceError(f"a tau2 simulation is an object; found {str(value)[:60]!r}")
+    value = fields.expect_object(one.value, "a tau2 simulation is an object")
     run, unexpected = convert_record(value, _Simulation)
     if run.messages is None or (not run.messages and value.get("ticks")):
         held = "only ticks of a voice run" if value.get("ticks") else "none"
@@ -288,26 +282,22 @@ def _case(tasks: Json, workflow: str, name: str) -> Case | None:
         for one in actions
     ]
     wanted = tuple([ReferenceCall(action.name, action.given) for action in actions])
+    # What the user was told to want: a text, or the texts of its parts.
+    request = (typed.user_scenario or {}).get("instructions")
+    if isinstance(request, dict):
+        # tau2's own order, then the alphabet's: that of the keys in the file says nothing.
+        parts = [*_INSTRUCTIONS, *sorted(request.keys() - set(_INSTRUCTIONS))]
+        request = "\n".join([request[p] for p in parts if isinstance(request.get(p), str)]) or None
     return Case(
         workflow=workflow,
         task=name,
-        request=_instructions_text((typed.user_scenario or {}).get("instructions")),
+        request=request if isinstance(request, str) else None,
         setup=typed.initial_state,
         subgoals=fields.sub_goals(zip([one.name for one in actions], compared, strict=True)),
         outputs=msgspec.convert(criteria.get("communicate_info") or (), tuple[str, ...]),
         reference=None if asked is None else wanted,
         extra=fields.rest(task, frozenset({"id", "initial_state"})),
     )
-
-
-def _instructions_text(instructions: Json) -> str | None:
-    """Return what the user was told to want: a text, or the texts of its parts."""
-    if isinstance(instructions, dict):
-        # tau2's own order, then the alphabet's: that of the keys in the file says nothing.
-        parts = [*_INSTRUCTIONS, *sorted(instructions.keys() - set(_INSTRUCTIONS))]
-        told = [instructions[part] for part in parts if isinstance(instructions.get(part), str)]
-        return "\n".join(told) or None
-    return instructions if isinstance(instructions, str) else None
 
 
 FORMAT = FileFormat(NAME, _likeness, _read)

@@ -14,9 +14,16 @@ from typing import Any
 
 import msgspec
 
-from stepscope.errors import TraceError
 from stepscope.formats.chat.messages import MessageOptions, chat_steps
-from stepscope.formats.fields import OK_STATUS, ToolStatus, error_status, object_at, rest, sub_goals
+from stepscope.formats.fields import (
+    OK_STATUS,
+    ToolStatus,
+    error_status,
+    expect_object,
+    object_at,
+    rest,
+    sub_goals,
+)
 from stepscope.formats.finish import Ordinals, reward_outcome
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
@@ -62,9 +69,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
-    record = found.value
-    if type(record) is not dict:
-        raise TraceError(f"a tau-bench run is an object; found {str(record)[:60]!r}")
+    record = expect_object(found.value, "a tau-bench run is an object")
     run, unexpected = convert_record(record, _Run)
     info = run.info
     steps = chat_steps(run.traj, MessageOptions(infer_tau_status, found.limits))
@@ -90,11 +95,9 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
 
 
 def _workflow(steps: tuple[Step, ...]) -> str:
-    if steps and steps[0].actor == "system" and steps[0].parts:
-        title = _TITLE.match(steps[0].parts[0].text or "")
-        if title is not None:
-            return title.group(1).lower().replace(" ", "-")
-    return NAME
+    told = steps[0].parts[0].text if steps and steps[0].actor == "system" and steps[0].parts else ""
+    title = _TITLE.match(told or "")
+    return NAME if title is None else title.group(1).lower().replace(" ", "-")
 
 
 def _case(info: dict[str, Json] | None, workflow: str, task_id: str | None) -> Case | None:

@@ -23,6 +23,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats import files
+from stepscope.formats.fields import entries_at, object_at
 from stepscope.formats.format import decode_records, quarantine_record
 from stepscope.formats.records import CHUNK_ROWS, is_json, read_csv, read_text_blocks
 from stepscope.model import Json, Quarantined, Stream
@@ -30,21 +31,31 @@ from stepscope.safety.text import unescape_formula, visible_line
 
 # A score of Langfuse, as its API and its blob export call the fields.
 _LANGFUSE: dict[str, tuple[str, ...]] = {
-    "run": ("traceId", "trace_id"), "span": ("observationId", "observation_id"),
-    "axis": ("name",), "label": ("stringValue", "string_value"), "value": ("value",),
-    "reason": ("comment",), "judge": ("authorUserId", "author_user_id"),
-    "kind": ("source",), "given_at": ("timestamp", "createdAt"),
-}  # fmt: skip
+    "run": ("traceId", "trace_id"),
+    "span": ("observationId", "observation_id"),
+    "axis": ("name",),
+    "label": ("stringValue", "string_value"),
+    "value": ("value",),
+    "reason": ("comment",),
+    "judge": ("authorUserId", "author_user_id"),
+    "kind": ("source",),
+    "given_at": ("timestamp", "createdAt"),
+}
 # Of each tool the fields that tell its labels, and where these hold what our columns do. `kind`
 # says whether a person labelled, `span` what of the run it is about.
 EXPORTS: tuple[tuple[frozenset[str], dict[str, tuple[str, ...]]], ...] = (
     (
         frozenset({"feedback_source", "key"}),
         {
-            "run": ("trace_id", "run_id"), "span": ("run_id",), "axis": ("key",),
-            "label": ("value",), "value": ("score",), "reason": ("comment",),
+            "run": ("trace_id", "run_id"),
+            "span": ("run_id",),
+            "axis": ("key",),
+            "label": ("value",),
+            "value": ("score",),
+            "reason": ("comment",),
             "judge": ("feedback_source.user_name", "feedback_source.user_id"),
-            "kind": ("feedback_source.type",), "given_at": ("created_at",),
+            "kind": ("feedback_source.type",),
+            "given_at": ("created_at",),
         },
     ),
     (frozenset({"dataType", "name"}), _LANGFUSE),
@@ -52,23 +63,31 @@ EXPORTS: tuple[tuple[frozenset[str], dict[str, tuple[str, ...]]], ...] = (
     (
         frozenset({"annotator_kind"}),
         {
-            "run": ("trace_id",), "span": ("span_id", "context.span_id"),
-            "axis": ("annotation_name", "name"), "label": ("result.label", "label"),
-            "value": ("result.score", "score"), "reason": ("result.explanation", "explanation"),
-            "judge": ("user_id", "identifier"), "kind": ("annotator_kind",),
+            "run": ("trace_id",),
+            "span": ("span_id", "context.span_id"),
+            "axis": ("annotation_name", "name"),
+            "label": ("result.label", "label"),
+            "value": ("result.score", "score"),
+            "reason": ("result.explanation", "explanation"),
+            "judge": ("user_id", "identifier"),
+            "kind": ("annotator_kind",),
             "given_at": ("created_at",),
         },
     ),
     (
         frozenset({"assessment_name"}),
         {
-            "run": ("trace_id",), "span": ("span_id",), "axis": ("assessment_name",),
-            "value": ("feedback.value", "expectation.value"), "reason": ("rationale",),
-            "judge": ("source.source_id",), "kind": ("source.source_type",),
+            "run": ("trace_id",),
+            "span": ("span_id",),
+            "axis": ("assessment_name",),
+            "value": ("feedback.value", "expectation.value"),
+            "reason": ("rationale",),
+            "judge": ("source.source_id",),
+            "kind": ("source.source_type",),
             "given_at": ("create_time",),
         },
     ),
-)  # fmt: skip
+)
 # What tools call labels that no person gave.
 MACHINES = frozenset("LLM CODE LLM_JUDGE AI_JUDGE EVAL API MODEL AUTO_EVAL".split())
 # Columns of a validation set that begin so have the name of what is labelled behind it.
@@ -95,21 +114,19 @@ def read_verdict_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
     head = stream.file.read(_HEAD)
     if head.startswith(files.PARQUET_MAGIC) and stream.file.seekable():
         stream.file.seek(0)
-        number = 1
         with files.open_parquet(stream) as file:
             files.check_parquet_sizes(file, stream)
-            for batch in files.read_batches(file, stream, CHUNK_ROWS):
-                for cells in batch.to_pylist():
-                    number += 1
-                    raw = msgspec.json.encode(cells, enc_hook=str)
-                    yield VerdictFileRow(number, cells, raw, tabular=True)
+            batches = files.read_batches(file, stream, CHUNK_ROWS)
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            for number, cells in enumerate(rows, 2):
+                raw = msgspec.json.encode(cells, enc_hook=str)
+                yield VerdictFileRow(number, cells, raw, tabular=True)
         return
     whole = Stream(files.rewind(stream.file, head), stream.uri, stream.limits)
-    yield from _read_json_rows(whole) if is_json(head) else _read_csv_rows(whole)
-
-
-def _read_json_rows(stream: Stream) -> Iterator[VerdictFileRow | Quarantined]:
-    for record in decode_records(stream):
+    if not is_json(head):
+        yield from _read_csv_rows(whole)
+        return
+    for record in decode_records(whole):
         if isinstance(record, Quarantined):
             yield record
         elif isinstance(record.value, dict):
@@ -222,14 +239,10 @@ def _read_label_studio(data: dict[str, Json], annotations: Json) -> Iterator[dic
         if not isinstance(one, dict) or one.get("was_cancelled"):
             continue
         paths = ("completed_by.email", "completed_by.id", "completed_by")
-        given = {
-            "judge": _first_cell(one, paths), "seconds": one.get("lead_time"),
-            "given_at": one.get("created_at"), "kind": "HUMAN",
-        }  # fmt: skip
-        results = one.get("result")
-        for result in results if isinstance(results, list) else ():
-            value = result.get("value") if isinstance(result, dict) else None
-            if not isinstance(value, dict):
+        given = {"judge": _first_cell(one, paths), "kind": "HUMAN"}
+        given |= {"seconds": one.get("lead_time"), "given_at": one.get("created_at")}
+        for result in entries_at(one, "result"):
+            if not (value := object_at(result, "value")):
                 continue
             chosen = value.get("choices") or [value.get("rating", value.get("number"))]
             for choice in chosen if isinstance(chosen, list) else ():

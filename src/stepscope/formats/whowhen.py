@@ -15,7 +15,7 @@ import msgspec
 
 from stepscope.errors import TraceError
 from stepscope.formats.chat.histories import history_step
-from stepscope.formats.fields import rest
+from stepscope.formats.fields import expect_object, rest
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, RecordFormat, convert_record, read_each
 from stepscope.formats.opening import Opening
@@ -52,9 +52,7 @@ def _likeness(opening: Opening) -> float:
 
 
 def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
-    record = found.value
-    if not isinstance(record, dict):
-        raise TraceError(f"a Who&When run is an object; found {str(record)[:60]!r}")
+    record = expect_object(found.value, "a Who&When run is an object")
     run, unexpected = convert_record(record, _Run)
     steps = tuple([history_step(one, at, found.limits) for at, one in enumerate(run.history)])
     text = str(run.mistake_step)
@@ -72,11 +70,17 @@ def _runs(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     correct = run.is_correct if run.is_correct is not None else run.is_corrected
     judged = Outcome("pass" if correct else "fail", "label", None, f"labelled correct: {correct}")
     draft = Trajectory(
-        id="", name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
-        steps=steps, source=found.source(NAME, run.question_ID), workflow=workflow,
-        task=run.question_ID, outcome=Outcome() if correct is None else judged, labels=(label,),
-        case=_case(run, workflow), extra=rest(record, _RECORD_KEYS),
-    )  # fmt: skip
+        id="",
+        name="" if run.question_ID is None else f"{workflow}/{run.question_ID}",
+        steps=steps,
+        source=found.source(NAME, run.question_ID),
+        workflow=workflow,
+        task=run.question_ID,
+        outcome=Outcome() if correct is None else judged,
+        labels=(label,),
+        case=_case(run, workflow),
+        extra=rest(record, _RECORD_KEYS),
+    )
     return (found.finish(draft, ordinals, unexpected),)
 
 

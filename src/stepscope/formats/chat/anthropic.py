@@ -27,8 +27,10 @@ from stepscope.safety.limits import Limits
 
 _ACTORS: dict[str, Actor] = {"user": "user", "assistant": "agent", "system": "system"}
 _CALL_KINDS: dict[str, Literal["function", "mcp", "server"]] = {
-    "tool_use": "function", "mcp_tool_use": "mcp", "server_tool_use": "server",
-}  # fmt: skip
+    "tool_use": "function",
+    "mcp_tool_use": "mcp",
+    "server_tool_use": "server",
+}
 _MESSAGE_KEYS = frozenset({"role", "content", "type", "model", "id", "stop_reason", "usage"})
 _CALL_KEYS = frozenset({"type", "id", "name", "input"})
 _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})
@@ -48,13 +50,18 @@ def anthropic_step(message: Json, index: int, limits: Limits) -> Step:
         raise chat.shape_error(index, "a `role` among user, assistant, system", role)
     blocks = parse_blocks(message.get("content"), index, limits)
     return Step(
-        index=index, actor=blocks_actor(actor, blocks),
-        kind=fields.step_kind(blocks.calls, blocks.results), parts=blocks.parts,
-        calls=blocks.calls, results=blocks.results, model=fields.text_at(message, "model"),
+        index=index,
+        actor=blocks_actor(actor, blocks),
+        kind=fields.step_kind(blocks.calls, blocks.results),
+        parts=blocks.parts,
+        calls=blocks.calls,
+        results=blocks.results,
+        model=fields.text_at(message, "model"),
         usage=fields.anthropic_usage(message.get("usage")),
-        finish_reason=fields.text_at(message, "stop_reason"), id=fields.text_at(message, "id"),
+        finish_reason=fields.text_at(message, "stop_reason"),
+        id=fields.text_at(message, "id"),
         extra=message_extra(message),
-    )  # fmt: skip
+    )
 
 
 def blocks_actor(actor: Actor, blocks: Content) -> Actor:
@@ -123,19 +130,15 @@ def _block_result(block: dict[str, Json], index: int) -> ToolResult:
     extra = fields.rest(block, _RESULT_KEYS)
     if block["type"] != "tool_result":
         extra = {**(extra or {}), "type": block["type"]}
-    judged = _result_status(block.get("is_error"), structured, parts)
+    flag, text = block.get("is_error"), fields.parts_text(parts)
+    if isinstance(flag, bool):
+        quoted = text.strip()[:200] or None if flag else None
+        judged = ToolStatus("error" if flag else "ok", "explicit", quoted)
+    elif isinstance(structured, dict) and "error_code" in structured:
+        judged = ToolStatus("error", "protocol", str(structured["error_code"]))
+    else:
+        judged = fields.infer_text_status(text) if text else fields.UNKNOWN_STATUS
     return ToolResult(call_id, None, parts, structured, *judged, extra=extra)
-
-
-def _result_status(flag: Json, structured: Json, parts: tuple[Part, ...]) -> ToolStatus:
-    text = fields.parts_text(parts)
-    if flag is True:
-        return ToolStatus("error", "explicit", text.strip()[:200] or None)
-    if flag is False:
-        return ToolStatus("ok", "explicit", None)
-    if isinstance(structured, dict) and "error_code" in structured:
-        return ToolStatus("error", "protocol", str(structured["error_code"]))
-    return fields.infer_text_status(text) if text else fields.UNKNOWN_STATUS
 
 
 def _block_part(block: dict[str, Json]) -> Part:
@@ -159,22 +162,25 @@ def _block_part(block: dict[str, Json]) -> Part:
 
 
 NAME = "anthropic_messages"
-_DIALECT_LIKENESS: dict[chat.Dialect, float] = {
-    "anthropic": 0.95,
-    "anthropic-like": 0.75,
-    "either": 0.4,
-}
+_LIKENESS: dict[chat.Dialect, float] = {"anthropic": 0.95, "anthropic-like": 0.75, "either": 0.4}
 _WHOLE_KEYS = frozenset({"messages", "request", "response", "body"})
 
 
 def _likeness(opening: Opening) -> float:
-    first = opening.records[0] if opening.records else None
+    first = opening.first_record
     if _is_response(first):
         return 0.95
     messages = chat.opening_messages(opening, chat.is_chat_message)
     if messages is not None:
-        return _DIALECT_LIKENESS.get(chat.detect_dialect(messages), 0.0)
+        return _LIKENESS.get(chat.detect_dialect(messages), 0.0)
     return _body_likeness(first) if isinstance(first, dict) else 0.0
+
+
+def _is_response(record: Json) -> bool:
+    match record:
+        case {"type": "message", "role": "assistant", "content": list(), "stop_reason": _}:
+            return True
+    return False
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
@@ -189,20 +195,10 @@ def _body_likeness(record: dict[str, Json]) -> float:
             return 0.95 if _is_response(inner) else _body_likeness(inner)
     if not isinstance(record.get("messages"), list):
         return 0.0
-    likeness = _DIALECT_LIKENESS.get(chat.detect_dialect(record["messages"]), 0.0)
+    likeness = _LIKENESS.get(chat.detect_dialect(record["messages"]), 0.0)
     # Both keys together are Anthropic's alone: OpenAI says its system prompt as a message.
     both = {"system", "max_tokens"} <= record.keys()
     return max(likeness, 0.9) if likeness and both else likeness
-
-
-def _is_response(record: Json) -> bool:
-    return (
-        isinstance(record, dict)
-        and record.get("type") == "message"
-        and record.get("role") == "assistant"
-        and isinstance(record.get("content"), list)
-        and "stop_reason" in record
-    )
 
 
 def _finish(steps: tuple[Step, ...], first: DecodedRecord, ordinals: Ordinals) -> Trajectory:
@@ -234,14 +230,17 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         made.append(anthropic_step(response, len(made), found.limits))
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")
-    steps = tuple(made)
-    extra = {**extra, **(fields.rest(request, chat.ENVELOPE_KEYS | {"messages", "system"}) or {})}
-    run_id = envelope.source_id or (steps[-1].id if response is not None else None)
-    draft = envelope.draft(NAME, steps, found, run_id=run_id, extra=extra)
+    extra |= fields.rest(request, chat.ENVELOPE_KEYS | {"messages", "system"}) or {}
+    run_id = envelope.source_id or (made[-1].id if response is not None else None)
+    draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
     return (found.finish(draft, ordinals, unexpected),)
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
-    step=anthropic_step, whole=_read_record, run=_finish,
-)  # fmt: skip
+    NAME,
+    _likeness,
+    is_part=chat.parts_without(_WHOLE_KEYS, lambda record: "role" in record),
+    step=anthropic_step,
+    whole=_read_record,
+    run=_finish,
+)

@@ -97,12 +97,17 @@ def _state_steps(
     """Yield the messages of a state; the last keeps what else the state and what is around say."""
     made = [
         Step(
-            index=0, actor=message.actor, kind=step_kind(message.calls, message.results),
-            parts=message.parts, calls=message.calls, results=message.results,
-            agent=message.name if message.actor == "agent" else None, extra=message.extra,
+            index=0,
+            actor=message.actor,
+            kind=step_kind(message.calls, message.results),
+            parts=message.parts,
+            calls=message.calls,
+            results=message.results,
+            agent=message.name if message.actor == "agent" else None,
+            extra=message.extra,
         )
         for message in read_messages(held, actor, limits)
-    ]  # fmt: skip
+    ]
     listed = isinstance(held, dict) and isinstance(held.get("messages"), list)
     beside = {**(around or {}), **((rest(held, frozenset({"messages"})) or {}) if listed else {})}
     if beside and made:

@@ -45,7 +45,7 @@ def is_history_message(record: Json) -> bool:
 
 def _likeness(opening: Opening) -> float:
     messages: Sequence[Json] | None = chat.opening_messages(opening, is_history_message)
-    wrapped = opening.records[0] if opening.records else None
+    wrapped = opening.first_record
     if messages is None and isinstance(wrapped, dict) and not wrapped.keys() & _OTHERS:
         messages = next((x for key in _LISTS if isinstance(x := wrapped.get(key), list)), None)
     # The last message of a cut head may lack its content.

@@ -22,7 +22,7 @@ from stepscope.formats.opening import Opening
 from stepscope.formats.spans import messages
 from stepscope.formats.spans.messages import read_messages
 from stepscope.formats.spans.span import SpanMessage
-from stepscope.model import Json, Step, Trajectory, Usage
+from stepscope.model import Json, Step, Trajectory
 from stepscope.safety.limits import Limits
 
 _MESSAGE_TYPES = frozenset(
@@ -36,8 +36,6 @@ _ROLES = frozenset("system developer user assistant tool function human ai".spli
 # Keys of lines that other recorders write under the same types.
 _FOREIGN_KEYS = frozenset({"sessionId", "uuid", "parentUuid", "message"})
 _WRAPPING_KEYS = frozenset("lc type id kwargs data".split())
-_MODEL_KEYS = ("model_name", "model", "model_id")
-_REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 
 
 def is_langchain_message(record: Json) -> bool:
@@ -53,17 +51,6 @@ def is_langchain_message(record: Json) -> bool:
         known = fields.text_at(record, "role") in _ROLES or fields.text_at(record, "type") == "chat"
         return known and ("content" in record or "tool_calls" in record)
     return "content" in record and fields.text_at(record, "type") in _MESSAGE_TYPES
-
-
-def is_surely_langchain(record: Json) -> bool:
-    """Say whether a message can be nobody else's: by its form, its type, or its keys."""
-    if not is_langchain_message(record):
-        return False
-    if messages.unwrap_message(record) is not None:
-        return True
-    if "role" in record and record.get("type") != "chat":
-        return False
-    return record.get("type") in _OWN_TYPES or bool(record.keys() & _OWN_KEYS)
 
 
 def langchain_step(value: Json, index: int, limits: Limits) -> Step:
@@ -87,30 +74,28 @@ def langchain_step(value: Json, index: int, limits: Limits) -> Step:
     if "usage_metadata" not in found:
         found["usage_metadata"] = fields.uncounted_usage(inner.get("usage_metadata"))
     if ours and isinstance(about, dict):
-        told = [
-            next((k for k in keys if fields.text_at(about, k)), "")
-            for keys in (_MODEL_KEYS, _REASON_KEYS)
-        ]
+        keys = (messages.MODEL_KEYS, messages.REASON_KEYS)
+        told = [next((k for k in one if fields.text_at(about, k)), "") for one in keys]
         found["response_metadata"] = fields.rest(about, frozenset(told))
+    # The tokens as LangChain counts them, else as the provider did.
+    usage = messages.read_langchain_usage(inner.get("usage_metadata"))
+    if usage is None and isinstance(about, dict):
+        usage = fields.openai_usage(about.get("token_usage"))
+        usage = usage or fields.anthropic_usage(about.get("usage"))
     return Step(
-        index=index, actor=said.actor, kind=fields.step_kind(said.calls, said.results),
-        parts=said.parts, calls=said.calls, results=said.results,
+        index=index,
+        actor=said.actor,
+        kind=fields.step_kind(said.calls, said.results),
+        parts=said.parts,
+        calls=said.calls,
+        results=said.results,
         agent=(fields.text_at(inner, "name") or role) if ours else None,
-        model=messages.find_langchain_model(inner) if ours else None, usage=_message_usage(inner),
+        model=messages.find_langchain_model(inner) if ours else None,
+        usage=usage,
         finish_reason=messages.find_stop_reason(inner) if ours else None,
         id=fields.text_at(inner, "id"),
         extra={k: v for k, v in found.items() if v not in (None, {})} or None,
-    )  # fmt: skip
-
-
-def _message_usage(inner: dict[str, Json]) -> Usage | None:
-    """Return the tokens of a message: as LangChain counts them, else as the provider did."""
-    counted = messages.read_langchain_usage(inner.get("usage_metadata"))
-    about = inner.get("response_metadata")
-    if counted is not None or not isinstance(about, dict):
-        return counted
-    told = fields.openai_usage(about.get("token_usage"))
-    return told or fields.anthropic_usage(about.get("usage"))
+    )
 
 
 def _known_keys(inner: dict[str, Json], said: SpanMessage) -> frozenset[str]:
@@ -135,22 +120,26 @@ _WHOLE_KEYS = frozenset({"messages", "values"})
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
+    first = opening.first_record
     if opening.shape in {"array", "lines"} and is_langchain_message(first):
-        return _messages_likeness(list(opening.records))
-    if isinstance(first, dict):
+        first = list(opening.records)
+    elif isinstance(first, dict):
         snapshots = "values" in first and opening.shape == "array"
         first = None if snapshots else _state_messages(first)
-    return _messages_likeness(first) if isinstance(first, list) else 0.0
+    # The last message of a cut head may lack anything; one of them must say that it is LangChain's.
+    whole = isinstance(first, list) and all(map(is_langchain_message, first[:-1]))
+    return 0.95 if whole and any(map(_is_surely_langchain, first)) else 0.0
 
 
-def _messages_likeness(messages: list[Json]) -> float:
-    """Return how sure it is that messages are LangChain's: one of them must say so."""
-    # The last message of a cut head may lack anything.
-    whole = all(is_langchain_message(message) for message in messages[:-1])
-    return 0.95 if whole and any(map(is_surely_langchain, messages)) else 0.0
+def _is_surely_langchain(record: Json) -> bool:
+    """Say whether a message can be nobody else's: by its form, its type, or its keys."""
+    if not is_langchain_message(record):
+        return False
+    if messages.unwrap_message(record) is not None:
+        return True
+    if "role" in record and record.get("type") != "chat":
+        return False
+    return record.get("type") in _OWN_TYPES or bool(record.keys() & _OWN_KEYS)
 
 
 def _state_messages(record: dict[str, Json]) -> Json:
@@ -199,6 +188,10 @@ def _finish_run(
 
 
 FORMAT = message_format(
-    NAME, _likeness, is_part=parts_without(_WHOLE_KEYS, is_langchain_message), step=langchain_step,
-    whole=_read_record, run=_finish_run,
-)  # fmt: skip
+    NAME,
+    _likeness,
+    is_part=parts_without(_WHOLE_KEYS, is_langchain_message),
+    step=langchain_step,
+    whole=_read_record,
+    run=_finish_run,
+)

@@ -138,9 +138,11 @@ def reference_calls(calls: Sequence[ToolCall]) -> list[ReferenceCall]:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system", "developer": "system", "user": "user", "assistant": "agent",
-    "tool": "environment", "function": "environment",
-}  # fmt: skip
+    **dict.fromkeys(("system", "developer"), "system"),
+    "user": "user",
+    "assistant": "agent",
+    **dict.fromkeys(("tool", "function"), "environment"),
+}
 ROLES = frozenset(_ACTORS)
 _SPEAKERS = frozenset({"system", "user", "assistant"})
 _PLAIN_KEYS = frozenset({"role", "content"})
@@ -313,18 +315,15 @@ _OPENAI_BLOCKS = frozenset({"image_url", "input_audio", "file", "input_text", "o
 
 def is_chat_message(record: Json) -> bool:
     """Say whether a record looks like one chat message of either API."""
-    return (
-        isinstance(record, dict)
-        and isinstance(record.get("role"), str)
-        and record["role"] in ROLES
-        and ("content" in record or "tool_calls" in record or "function_call" in record)
-        and isinstance(record.get("content"), str | list | None)
-    )
+    if not isinstance(record, dict) or text_at(record, "role") not in ROLES:
+        return False
+    speaks = "content" in record or "tool_calls" in record or "function_call" in record
+    return speaks and isinstance(record.get("content"), str | list | None)
 
 
 def opening_messages(opening: Opening, is_own: Callable[[Json], bool]) -> Sequence[Json] | None:
     """Return the messages that a file begins with: its records, or its first record's elements."""
-    first = opening.records[0] if opening.records else None
+    first = opening.first_record
     if opening.shape in {"array", "lines"} and is_own(first):
         return opening.records
     return first if isinstance(first, list) else None
@@ -343,12 +342,11 @@ def parts_without(whole: frozenset[str], is_own: Callable[[Json], bool]) -> Call
 
 def has_conversation(messages: Iterable[Json]) -> bool:
     """Say whether somebody speaks in messages; calls with their results are examples of a tool."""
-    return not all(
-        isinstance(message, dict)
-        and (message.get("role") in ("tool", "function"))
-        | (message.get("role") == "assistant" and not message.get("content"))
-        for message in messages
-    )
+    for message in messages:
+        role = message.get("role") if isinstance(message, dict) else None
+        if role not in ("tool", "function") and (role != "assistant" or message.get("content")):
+            return True
+    return False
 
 
 def is_other_run(record: dict[str, Json]) -> bool:

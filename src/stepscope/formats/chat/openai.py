@@ -13,9 +13,10 @@ from __future__ import annotations
 import msgspec
 
 from stepscope.errors import TraceError
+from stepscope.formats import fields
 from stepscope.formats.chat import messages as chat
 from stepscope.formats.chat.response_items import is_response_item, item_step
-from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at, uncounted_usage
+from stepscope.formats.fields import infer_text_status, openai_usage, rest, text_at
 from stepscope.formats.finish import Ordinals
 from stepscope.formats.format import DecodedRecord, convert_record, message_format
 from stepscope.formats.opening import Opening
@@ -35,7 +36,7 @@ _BODY_KEYS = frozenset({"messages", "choices", "usage"})
 def _likeness(opening: Opening) -> float:
     messages = chat.opening_messages(opening, chat.is_chat_message)
     if messages is None:
-        first = opening.records[0] if opening.records else None
+        first = opening.first_record
         return _body_likeness(first) if isinstance(first, dict) else 0.0
     if any(map(is_response_item, messages)) or not chat.has_conversation(messages):
         return 0.0
@@ -74,8 +75,7 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
     if isinstance(record, list):
         steps = tuple([_read_step(item, index, limits) for index, item in enumerate(record)])
         return (found.finish(chat.MessageEnvelope().draft(NAME, steps, found), ordinals),)
-    if not isinstance(record, dict):
-        raise TraceError(f"expected messages; found {str(record)[:60]!r}")
+    record = fields.expect_object(record, "expected messages")
     request, response, extra = chat.unwrap_exchange(record, limits)
     if request is record and text_at(record, "object") == "chat.completion":
         request, response = {}, record
@@ -93,23 +93,25 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         if choices is None or not isinstance(first, dict) or "message" not in first:
             raise TraceError("a response without `choices`")
         step = chat.chat_step(first["message"], 0, chat.MessageOptions(infer_text_status, limits))
-        beside = {"choices": choices[1:], "usage": uncounted_usage(response.get("usage"))}
-        said = {key: value for key, value in beside.items() if value}
+        beside = {"choices": choices[1:], "usage": fields.uncounted_usage(response.get("usage"))}
         step = msgspec.structs.replace(
-            step, index=len(made), usage=openai_usage(response.get("usage")),
-            model=text_at(response, "model"), finish_reason=text_at(first, "finish_reason"),
-            extra={**(step.extra or {}), **said} or None,
-        )  # fmt: skip
+            step,
+            index=len(made),
+            usage=openai_usage(response.get("usage")),
+            model=text_at(response, "model"),
+            finish_reason=text_at(first, "finish_reason"),
+            extra=fields.merge_extra(step.extra, {k: v for k, v in beside.items() if v}),
+        )
         made.append(step)
     if not made:
         raise TraceError("a record without a single message; expected a list under `messages`")
-    steps = tuple(made)
     for body in (request, response or {}):
-        extra = {**extra, **(rest(body, chat.ENVELOPE_KEYS | _BODY_KEYS) or {})}
+        extra |= rest(body, chat.ENVELOPE_KEYS | _BODY_KEYS) or {}
     run_id = envelope.source_id
     if run_id is None and response is not None:
         run_id = text_at(response, "id")
-    draft = unexpected.keep_in(envelope.draft(NAME, steps, found, run_id=run_id, extra=extra))
+    draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)
+    draft = unexpected.keep_in(draft)
     if draft.usage is None:
         draft = msgspec.structs.replace(draft, usage=openai_usage(request.get("usage")))
     return (found.finish(draft, ordinals),)

@@ -67,25 +67,33 @@ def _is_turn(step: Step) -> bool:
 def join_turn(turn: Step, step: Step) -> Step:
     """Return a turn with what was said next in the same breath."""
     return msgspec.structs.replace(
-        turn, kind="call" if turn.calls or step.calls else "message",
-        parts=(*turn.parts, *step.parts), calls=(*turn.calls, *step.calls), results=step.results,
+        turn,
+        kind="call" if turn.calls or step.calls else "message",
+        parts=(*turn.parts, *step.parts),
+        calls=(*turn.calls, *step.calls),
+        results=step.results,
         model=turn.model if turn.model is not None else step.model,
         usage=step.usage if step.usage is not None else turn.usage,
         id=turn.id if turn.id is not None else step.id,
         extra={**(turn.extra or {}), **(step.extra or {})} or None,
-    )  # fmt: skip
+    )
 
 
 # Under which key an item holds what it gave back itself.
 _RESULT_KEY = {
-    "web_search_call": "action", "file_search_call": "results", "code_interpreter_call": "outputs",
+    "web_search_call": "action",
+    "file_search_call": "results",
+    "code_interpreter_call": "outputs",
     "image_generation_call": "result",
-}  # fmt: skip
+}
 # Under which key an item holds all of its arguments.
 _ARGUMENTS_KEY = {
-    "web_search_call": "action", "computer_call": "action", "local_shell_call": "action",
-    "shell_call": "action", "apply_patch_call": "operation", "tool_search_call": "arguments",
-}  # fmt: skip
+    **dict.fromkeys(
+        ("web_search_call", "computer_call", "local_shell_call", "shell_call"), "action"
+    ),
+    "apply_patch_call": "operation",
+    "tool_search_call": "arguments",
+}
 # What is beside the arguments of a call, and no argument.
 _NON_ARGUMENTS = frozenset(
     "id status caller created_by environment pending_safety_checks fingerprint execution "
@@ -98,7 +106,8 @@ PROVIDER_OUTPUT_TYPES = frozenset(
 )
 _ANSWER_KEYS = frozenset({"type", "call_id", "output", "result", "tools"})
 _OFFER_TYPES = frozenset({"mcp_list_tools", "additional_tools"})
-_END_STATUSES = frozenset({"completed", "failed", "incomplete"})
+_FAILED = frozenset({"failed", "incomplete"})
+_END_STATUSES = _FAILED | {"completed"}
 
 
 def provider_call(item: dict[str, Json]) -> tuple[ToolCall, tuple[ToolResult, ...]]:
@@ -122,16 +131,16 @@ def provider_call(item: dict[str, Json]) -> tuple[ToolCall, tuple[ToolResult, ..
     if kind not in _RESULT_KEY or (status not in _END_STATUSES and item.get("result") is None):
         return call, ()
     parts, structured = _own_result(item, kind)
-    return call, (ToolResult(call_id, name, parts, structured, *_provider_status(item)),)
+    judged = _failed_status(item) or ToolStatus("ok", "explicit", None)
+    return call, (ToolResult(call_id, name, parts, structured, *judged),)
 
 
-def _provider_status(item: dict[str, Json]) -> ToolStatus:
+def _failed_status(item: dict[str, Json]) -> ToolStatus | None:
+    """Return why an item of a provider failed, None where it did not."""
     failure, status = item.get("error"), text_at(item, "status")
     if isinstance(failure, dict):
         return ToolStatus("error", "explicit", (text_at(failure, "message") or "error")[:200])
-    if status in {"failed", "incomplete"}:
-        return ToolStatus("error", "explicit", f"status {status}")
-    return ToolStatus("ok", "explicit", None)
+    return ToolStatus("error", "explicit", f"status {status}") if status in _FAILED else None
 
 
 def _own_result(item: dict[str, Json], kind: str) -> tuple[tuple[Part, ...], Json]:
@@ -185,24 +194,23 @@ def provider_result(item: dict[str, Json], reading: MessageOptions) -> ToolResul
         judged = (errors or beliefs or [UNKNOWN_STATUS])[0]
         parts, structured = tuple([Part("text", text) for text in texts]), held
     else:
-        parts, structured = _output_parts(held)
+        parts, structured = (), None
+        match held:
+            case None | "":
+                pass
+            case str():
+                parts = (Part("text", held),)
+            case {"type": "computer_screenshot", "image_url": str(url)}:
+                parts = (
+                    url_part("image", url, extra=rest(held, frozenset({"type", "image_url"}))),
+                )
+            case _:
+                structured = held
         status = text_at(item, "status")
         judged = reading.judge(parts_text(parts))
         if kind in {"apply_patch_call_output", "program_output"} and status in _END_STATUSES:
-            judged = _provider_status(item)
+            judged = _failed_status(item) or ToolStatus("ok", "explicit", None)
     return ToolResult(call_id, None, parts, structured, *judged, extra=rest(item, known))
-
-
-def _output_parts(held: Json) -> tuple[tuple[Part, ...], Json]:
-    match held:
-        case None | "":
-            return (), None
-        case str():
-            return (Part("text", held),), None
-        case {"type": "computer_screenshot", "image_url": str(url)}:
-            about = rest(held, frozenset({"type", "image_url"}))
-            return (url_part("image", url, extra=about),), None
-    return (), held
 
 
 def offered_tools(item: Json) -> list[Json]:
@@ -220,10 +228,12 @@ CALL_TYPES = frozenset({"function_call", "custom_tool_call"})
 OUTPUT_TYPES = frozenset({"function_call_output", "custom_tool_call_output"})
 # Items that neither say, call nor answer anything, and whose they are.
 _OTHER_ACTORS: dict[str, Actor] = {
-    "mcp_list_tools": "environment", "mcp_approval_request": "agent",
-    "mcp_approval_response": "user", "additional_tools": "system", "configuration_update": "system",
-    "compaction_trigger": "system", "item_reference": "system",
-}  # fmt: skip
+    "mcp_list_tools": "environment",
+    "mcp_approval_request": "agent",
+    "mcp_approval_response": "user",
+    **dict.fromkeys(("additional_tools", "configuration_update"), "system"),
+    **dict.fromkeys(("compaction_trigger", "item_reference"), "system"),
+}
 _SINGLE_TYPES = ("reasoning", "mcp_call", "compaction")
 ITEM_TYPES = CALL_TYPES.union(
     OUTPUT_TYPES, PROVIDER_CALL_TYPES, PROVIDER_OUTPUT_TYPES, _OTHER_ACTORS, _SINGLE_TYPES
@@ -256,57 +266,23 @@ def item_step(item: Json, index: int, reading: MessageOptions) -> Step:
         plain = {key: value for key, value in item.items() if key not in {"type", "id"}}
         return msgspec.structs.replace(chat_step(plain, index, reading), id=text_at(item, "id"))
     if kind in OUTPUT_TYPES or kind in PROVIDER_OUTPUT_TYPES:
-        bare = kind in OUTPUT_TYPES
-        result = _call_output(item, index, reading) if bare else provider_result(item, reading)
+        if kind in PROVIDER_OUTPUT_TYPES:
+            result = provider_result(item, reading)
+        else:
+            call_id, output = _call_id(item, index), item.get("output")
+            structured = output if isinstance(output, dict) else None
+            parts = () if structured is not None else content_parts(output, index)
+            judged, extra = reading.judge(parts_text(parts)), rest(item, _OUTPUT_KEYS)
+            result = ToolResult(call_id, None, parts, structured, *judged, extra=extra)
         return Step(index=index, actor="environment", kind="result", results=(result,))
     if kind == "reasoning":
         return Step(index=index, actor="agent", parts=_reasoning_parts(item))
     if kind == "compaction":
         return Step(index=index, actor="agent", kind="compaction", extra=item)
     if kind in CALL_TYPES or kind in PROVIDER_CALL_TYPES or kind == "mcp_call":
-        results: tuple[ToolResult, ...] = ()
-        if item["type"] in CALL_TYPES:
-            call = _function_call(item, index, reading)
-        elif item["type"] == "mcp_call":
-            own = item.get("id")
-            call = parse_call(
-                _expect_text(item.get("name"), "name", index), item.get("arguments"),
-                own if isinstance(own, str) else None, limits=reading.limits,
-                extra=rest(item, _MCP_KEYS),
-            )  # fmt: skip
-            call = msgspec.structs.replace(call, kind="mcp")
-            judged = _mcp_status(item)
-            if judged is not None:
-                failure = item.get("error")
-                structured = failure if isinstance(failure, dict) else None
-                parts = content_parts(item.get("output"), index)
-                results = (ToolResult(call.id, call.name, parts, structured, *judged),)
-        else:
-            call, results = provider_call(item)
+        call, results = _item_call(item, index, reading)
         return Step(index=index, actor="agent", kind="call", calls=(call,), results=results)
     return Step(index=index, actor=_OTHER_ACTORS.get(str(kind), "agent"), kind="other", extra=item)
-
-
-def _function_call(item: dict[str, Json], index: int, reading: MessageOptions) -> ToolCall:
-    name = _expect_text(item.get("name"), "name", index)
-    call_id = item.get("call_id")
-    if call_id is not None:
-        _expect_text(call_id, "call_id", index)
-    extra = rest(item, _CALL_KEYS)
-    if item["type"] == "custom_tool_call":
-        return ToolCall(name, item.get("input"), call_id, extra=extra)
-    return parse_call(name, item.get("arguments"), call_id, limits=reading.limits, extra=extra)
-
-
-def _call_output(item: dict[str, Json], index: int, reading: MessageOptions) -> ToolResult:
-    call_id = item.get("call_id")
-    if call_id is not None:
-        _expect_text(call_id, "call_id", index)
-    output = item.get("output")
-    structured = output if isinstance(output, dict) else None
-    parts = () if structured is not None else content_parts(output, index)
-    judged = reading.judge(parts_text(parts))
-    return ToolResult(call_id, None, parts, structured, *judged, extra=rest(item, _OUTPUT_KEYS))
 
 
 def _reasoning_parts(item: dict[str, Json]) -> tuple[Part, ...]:
@@ -341,9 +317,42 @@ def _mcp_status(item: dict[str, Json]) -> ToolStatus | None:
         return ToolStatus("error", "explicit" if reached else "protocol", said[:200])
     if failure:
         return ToolStatus("error", "protocol", str(failure)[:200])
-    if status in {"failed", "incomplete"}:
+    if status in _FAILED:
         return ToolStatus("error", "explicit", f"status {status}")
     return None if item.get("output") is None else ToolStatus("ok", "protocol", None)
+
+
+def _item_call(
+    item: dict[str, Json], index: int, reading: MessageOptions
+) -> tuple[ToolCall, tuple[ToolResult, ...]]:
+    """Return the call that an item makes, and its result where the item holds it."""
+    kind = item["type"]
+    if kind in PROVIDER_CALL_TYPES:
+        return provider_call(item)
+    results: tuple[ToolResult, ...] = ()
+    if kind in CALL_TYPES:
+        name, own = _expect_text(item.get("name"), "name", index), _call_id(item, index)
+        given, extra = item.get("arguments"), rest(item, _CALL_KEYS)
+        if kind == "custom_tool_call":
+            call = ToolCall(name, item.get("input"), own, extra=extra)
+        else:
+            call = parse_call(name, given, own, limits=reading.limits, extra=extra)
+    else:
+        name, own = _expect_text(item.get("name"), "name", index), text_at(item, "id")
+        given, extra = item.get("arguments"), rest(item, _MCP_KEYS)
+        call = parse_call(name, given, own, limits=reading.limits, extra=extra)
+        call = msgspec.structs.replace(call, kind="mcp")
+        if (came := _mcp_status(item)) is not None:
+            failure = item.get("error")
+            structured = failure if isinstance(failure, dict) else None
+            parts = content_parts(item.get("output"), index)
+            results = (ToolResult(call.id, call.name, parts, structured, *came),)
+    return call, results
+
+
+def _call_id(item: dict[str, Json], index: int) -> str | None:
+    own = item.get("call_id")
+    return None if own is None else _expect_text(own, "call_id", index)
 
 
 def _expect_text(value: Json, key: str, index: int) -> str:

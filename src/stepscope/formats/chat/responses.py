@@ -68,9 +68,7 @@ def read_items(listed: list[Json], found: DecodedRecord) -> tuple[list[Step], tu
 
 def read_response(found: DecodedRecord) -> ResponseRun:
     """Return a record as the run that it tells."""
-    record = found.value
-    if not isinstance(record, dict):
-        raise TraceError(f"expected a request or a response; found {str(record)[:60]!r}")
+    record = fields.expect_object(found.value, "expected a request or a response")
     request, response, around = messages.unwrap_exchange(record, found.limits)
     if request is record and record.get("object") == "response":
         request, response = {}, record
@@ -87,9 +85,8 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         steps, tools = [*steps, *made], (*tools, *more)
     if not steps:
         raise TraceError("a record without an item; expected a list under `input` or `output`")
-    extra: dict[str, Json] = {}
-    for side in (around, request, answer):
-        extra.update(fields.rest(side, messages.ENVELOPE_KEYS | _BODY_KEYS) or {})
+    known = messages.ENVELOPE_KEYS | _BODY_KEYS
+    extra = fields.merge_extra(*[fields.rest(side, known) for side in (around, request, answer)])
     run_id = envelope.source_id or fields.text_at(answer, "id")
     draft = envelope.draft(NAME, number_steps(steps), found, run_id=run_id, extra=extra)
     start, end = fields.time_bounds(draft.steps)
@@ -103,11 +100,10 @@ def read_response(found: DecodedRecord) -> ResponseRun:
         start=start,
         end=end,
     )
-    earlier = fields.text_at(answer, "previous_response_id")
-    earlier = earlier or fields.text_at(request, "previous_response_id")
-    draft = unexpected.keep_in(draft)
+    named = [fields.text_at(side, "previous_response_id") for side in (answer, request)]
+    draft, own = unexpected.keep_in(draft), fields.text_at(answer, "id")
     # What was decoded is told by the draft.
-    return ResponseRun(draft, fields.text_at(answer, "id"), earlier, found._replace(value=None))
+    return ResponseRun(draft, own, named[0] or named[1], found._replace(value=None))
 
 
 def _request_steps(
@@ -274,17 +270,15 @@ def _likeness(opening: Opening) -> float:
     )
     if items is not None:
         return 0.9 if any(map(is_response_item, items)) else 0.0
-    first = opening.records[0] if opening.records else None
+    first = opening.first_record
     return _body_likeness(first) if isinstance(first, dict) else 0.0
 
 
 def _body_likeness(record: dict[str, Json]) -> float:
     if fields.text_at(record, "object") == "response":
         return 0.95
-    body = record.get("body")
-    if isinstance(body, str) and "status" in record:
-        return 0.95 if '"object":"response"' in body.replace('": "', '":"') else 0.0
-    for key in ("response", "request", "body"):
+    http = isinstance(record.get("body"), str) and "status" in record
+    for key in ("body",) if http else ("response", "request", "body"):
         inner = record.get(key)
         if isinstance(inner, str):
             return 0.95 if '"object":"response"' in inner.replace('": "', '":"') else 0.0

@@ -43,22 +43,17 @@ def is_gemini_content(record: Json) -> bool:
 
 
 def _likeness(opening: Opening) -> float:
-    first = opening.records[0] if opening.records else None
+    first = opening.first_record
     listed = first if isinstance(first, list) else opening.records
     if isinstance(first, dict) and (opening.shape == "object" or "role" not in first):
-        listed = _contents_of(first)
+        listed = []
+        # The contents of a request, a response, or a record of both.
+        for side in (first, *(fields.object_at(first, key) for key in ("request", "response"))):
+            answers = fields.entries_at(side, "candidates")
+            told = [fields.object_at(answer, "content") for answer in answers]
+            listed = listed or fields.entries_at(side, "contents") or told
     whole = [is_gemini_content(one) for one in listed]
     return 0.95 if whole and all(whole[:-1] or whole) else 0.0
-
-
-def _contents_of(record: dict[str, Json]) -> list[Json]:
-    """Return the contents of a request, a response, or a record of both."""
-    for side in (record, *(fields.object_at(record, key) for key in ("request", "response"))):
-        answers = fields.entries_at(side, "candidates")
-        told = [fields.object_at(answer, "content") for answer in answers]
-        if listed := fields.entries_at(side, "contents") or told:
-            return listed
-    return []
 
 
 def content_step(value: Json, index: int, limits: Limits) -> Step:
@@ -72,18 +67,6 @@ def content_step(value: Json, index: int, limits: Limits) -> Step:
     extra = {**(step.extra or {})}
     beside = extra.pop("content", None)
     return msgspec.structs.replace(step, agent=None, extra=fields.merge_extra(extra, beside))
-
-
-def _answer_step(response: dict[str, Json], index: int) -> Step:
-    """Return the first candidate as a step, with what is told of the answer."""
-    answers = fields.entries_at(response, "candidates")
-    first = events.to_snake_keys(answers[0]) if answers else {}
-    if "content" not in first:
-        raise TraceError("a response without a content under `candidates`")
-    told = {key: response[key] for key in ("usage_metadata", "model_version") if key in response}
-    others = {"candidates": answers[1:]} if answers[1:] else {}
-    step = events.read_event_step({**first, **told, **others, "author": "model"}, index)
-    return msgspec.structs.replace(step, agent=None)
 
 
 def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
@@ -102,15 +85,24 @@ def _read_record(found: DecodedRecord, ordinals: Ordinals) -> tuple[Trajectory]:
         made.append(Step(index=0, actor="system", parts=held.parts, extra=held.extra))
     made += [content_step(one, at, found.limits) for at, one in enumerate(listed, len(made))]
     if answer:
-        made.append(_answer_step(answer, len(made)))
+        # The first candidate is a step, with what is told of the answer.
+        answers = fields.entries_at(answer, "candidates")
+        about_answer = events.to_snake_keys(answers[0]) if answers else {}
+        if "content" not in about_answer:
+            raise TraceError("a response without a content under `candidates`")
+        event: dict[str, Json] = dict(about_answer)
+        event |= {key: answer[key] for key in ("usage_metadata", "model_version") if key in answer}
+        event |= {"candidates": answers[1:] or None, "author": "model"}
+        step = events.read_event_step(event, len(made))
+        made.append(msgspec.structs.replace(step, agent=None))
     if not made:
         raise TraceError("a record without a single content; expected a list under `contents`")
     offered = about.pop("tools", None)
     others = [events.to_snake_keys(one) for one in offered] if isinstance(offered, list) else []
     for side, known in ((about, _REQUEST), (answer, _RESPONSE)):
         extra |= fields.rest(side, messages.ENVELOPE_KEYS | known) or {}
-    if told := [one for one in others if one.keys() - {"function_declarations"}]:
-        extra["tools"] = told
+    if more := [one for one in others if one.keys() - {"function_declarations"}]:
+        extra["tools"] = more
     envelope, unexpected = convert_record(about, messages.MessageEnvelope)
     run_id = envelope.source_id or fields.text_at(answer, "response_id")
     draft = envelope.draft(NAME, tuple(made), found, run_id=run_id, extra=extra)

@@ -19,18 +19,8 @@ from stepscope.formats import fields
 from stepscope.formats.fields import Content, ToolStatus
 from stepscope.formats.spans.attributes import find_count
 from stepscope.formats.spans.messages import read_result_parts
-from stepscope.model import (
-    Actor,
-    Json,
-    Part,
-    PartKind,
-    Step,
-    StepKind,
-    ToolCall,
-    ToolDef,
-    ToolResult,
-    Usage,
-)
+from stepscope.model import Actor, Json, Part, PartKind, Step, ToolCall, ToolDef, ToolResult, Usage
+from stepscope.values import sum_known
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _CALL = frozenset({"id", "name", "args"})
@@ -75,20 +65,9 @@ def read_adk_content(content: Json, where: str) -> Content:
 
 def read_adk_parts(listed: list[Json], where: str) -> Content:
     """Return a list of parts, sorted."""
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
-    for entry in listed:
-        if not isinstance(entry, dict):
-            raise TraceError(f"{where} needs objects as `parts`; found {str(entry)[:60]!r}")
-        piece = _piece(to_snake_keys(entry))
-        if isinstance(piece, Part):
-            parts.append(piece)
-        elif isinstance(piece, ToolCall):
-            calls.append(piece)
-        elif isinstance(piece, ToolResult):
-            results.append(piece)
-    return Content(tuple(parts), tuple(calls), tuple(results))
+    needed = f"{where} needs objects as `parts`"
+    pieces = [_piece(to_snake_keys(fields.expect_object(entry, needed))) for entry in listed]
+    return fields.sort_content(pieces)
 
 
 def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
@@ -108,7 +87,15 @@ def _piece(entry: dict[str, Json]) -> Part | ToolCall | ToolResult | None:
         case "executable_code":
             return ToolCall("code_execution", about, kind="builtin", extra=beside)
         case "code_execution_result":
-            return _ran(about, beside)
+            outcome, known = fields.text_at(about, "outcome"), frozenset({"outcome", "output"})
+            judged = ToolStatus("unknown", "none", None)
+            if outcome == "OUTCOME_OK":
+                judged = ToolStatus("ok", "explicit", None)
+            elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
+                judged = ToolStatus("error", "explicit", outcome)
+            extra = fields.merge_extra(fields.rest(about, known), beside)
+            parts = read_result_parts(fields.text_at(about, "output"))
+            return ToolResult(None, "code_execution", parts, None, *judged, extra=extra)
     key = "data" if key == "inline_data" else "file_uri"
     media_type, held = fields.text_at(about, "mime_type"), fields.text_at(about, key)
     sort = (media_type or "").partition("/")[0]
@@ -149,17 +136,6 @@ def read_function_response(
     return ToolResult(own, name, parts, structured, *judged, extra=extra)
 
 
-def _ran(about: dict[str, Json], beside: dict[str, Json] | None) -> ToolResult:
-    outcome, output = fields.text_at(about, "outcome"), fields.text_at(about, "output")
-    judged = ToolStatus("unknown", "none", None)
-    if outcome == "OUTCOME_OK":
-        judged = ToolStatus("ok", "explicit", None)
-    elif outcome is not None and outcome != "OUTCOME_UNSPECIFIED":
-        judged = ToolStatus("error", "explicit", outcome)
-    extra = fields.merge_extra(fields.rest(about, frozenset({"outcome", "output"})), beside)
-    return ToolResult(None, "code_execution", read_result_parts(output), None, *judged, extra=extra)
-
-
 def read_adk_usage(metadata: Json) -> Usage | None:
     """Return the tokens of one answer: prompts include the cache, candidates exclude thoughts."""
     about = to_snake_keys(metadata)
@@ -167,15 +143,13 @@ def read_adk_usage(metadata: Json) -> Usage | None:
     served = find_count(about, "tool_use_prompt_token_count")
     made = find_count(about, "candidates_token_count")
     thought = find_count(about, "thoughts_token_count")
-    known = [tokens for tokens in (made, thought) if tokens is not None]
-    return fields.known_usage(
-        Usage(
-            input_total=None if prompt is None else prompt + (served or 0),
-            cache_read=find_count(about, "cached_content_token_count"),
-            output_total=sum(known) if known else None,
-            reasoning=thought,
-        )
+    counts = Usage(
+        input_total=None if prompt is None else prompt + (served or 0),
+        cache_read=find_count(about, "cached_content_token_count"),
+        output_total=sum_known((made, thought)),
+        reasoning=thought,
     )
+    return fields.known_usage(counts)
 
 
 _KNOWN = frozenset(
@@ -202,8 +176,14 @@ def read_event_step(event: Json, index: int) -> Step:
     done = to_snake_keys(about.get("actions"))
     target = fields.text_at(done, "transfer_to_agent")
     author = fields.text_at(about, "author") or ""
-    actor = _actor(author, held) if target is None else "agent"
-    results = held.results if target is None else tuple(map(fields.passed_control, held.results))
+    actor: Actor = "user" if author == "user" else "agent"
+    kind, results = fields.step_kind(held.calls, held.results), held.results
+    if target is not None:
+        actor, kind, results = "agent", "handoff", tuple(map(fields.passed_control, results))
+    elif results and not held.calls and not held.parts:
+        actor = "environment"
+    if target is None and "compaction" in done:
+        kind = "compaction"
     found = _said(fields.rest(about, _KNOWN) or {})
     # What a usage says beyond the counts that `read_adk_usage` reads.
     used = fields.rest(to_snake_keys(about.get("usage_metadata")), _COUNTED)
@@ -218,15 +198,22 @@ def read_event_step(event: Json, index: int) -> Step:
     if isinstance(node, dict) and not any(node.values()):
         del found["node_info"]
     return Step(
-        index=index, actor=actor, kind=_find_step_kind(held, done, target), parts=held.parts,
-        calls=held.calls, results=results, agent=author or None if actor == "agent" else None,
+        index=index,
+        actor=actor,
+        kind=kind,
+        parts=held.parts,
+        calls=held.calls,
+        results=results,
+        agent=author or None if actor == "agent" else None,
         model=fields.text_at(about, "model_version"),
         usage=read_adk_usage(about.get("usage_metadata")),
         start=fields.parse_time(about.get("timestamp")),
-        finish_reason=fields.text_at(about, "finish_reason"), error=_failure(about),
-        id=fields.text_at(about, "id") or None, replayed=about.get("partial") is True,
+        finish_reason=fields.text_at(about, "finish_reason"),
+        error=_failure(about),
+        id=fields.text_at(about, "id") or None,
+        replayed=about.get("partial") is True,
         extra=({"to": target} if target is not None else {}) | found or None,
-    )  # fmt: skip
+    )
 
 
 def _content(about: dict[str, Json], index: int) -> Content:
@@ -238,20 +225,6 @@ def _content(about: dict[str, Json], index: int) -> Content:
         if isinstance(spoken, dict) and isinstance(spoken.get("text"), str):
             return held._replace(parts=(Part("text", spoken["text"]),))
     return held
-
-
-def _actor(author: str, held: Content) -> Actor:
-    if held.results and not held.calls and not held.parts:
-        return "environment"
-    return "user" if author == "user" else "agent"
-
-
-def _find_step_kind(held: Content, done: dict[str, Json], target: str | None) -> StepKind:
-    if target is not None:
-        return "handoff"
-    if "compaction" in done:
-        return "compaction"
-    return "call" if held.calls else "result" if held.results else "message"
 
 
 def _failure(about: dict[str, Json]) -> str | None:
@@ -270,21 +243,22 @@ def add_model_logs(steps: list[Step], logs: Json) -> list[Step]:
     """Return steps with the tokens and models that a session's log of model calls has of them."""
     answers: dict[str, dict[str, Json]] = {}
     for log in logs if isinstance(logs, list) else ():
-        answer = log.get("model_response") if isinstance(log, dict) else None
-        if isinstance(answer, dict) and isinstance(log.get("event_id"), str):
-            answers[log["event_id"]] = answer
-    return [
-        step if step.id is None or step.id not in answers else _with_log(step, answers[step.id])
-        for step in steps
-    ]
-
-
-def _with_log(step: Step, answer: dict[str, Json]) -> Step:
-    first = next(iter(fields.entries_at(answer, "candidates")), None)
-    told = fields.text_at(first, "finish_reason") if isinstance(first, dict) else None
-    usage = step.usage or read_adk_usage(answer.get("usage_metadata"))
-    model, reason = step.model or fields.text_at(answer, "model_version"), step.finish_reason
-    return msgspec.structs.replace(step, usage=usage, model=model, finish_reason=reason or told)
+        match log:
+            case {"event_id": str(event_id), "model_response": dict(answer)}:
+                answers[event_id] = answer
+    made: list[Step] = []
+    for step in steps:
+        if step.id is not None and (told := answers.get(step.id)) is not None:
+            first = next(iter(fields.entries_at(told, "candidates")), None)
+            reason = fields.text_at(first, "finish_reason") if isinstance(first, dict) else None
+            step = msgspec.structs.replace(
+                step,
+                usage=step.usage or read_adk_usage(told.get("usage_metadata")),
+                model=step.model or fields.text_at(told, "model_version"),
+                finish_reason=step.finish_reason or reason,
+            )
+        made.append(step)
+    return made
 
 
 def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, ...]:
@@ -304,10 +278,9 @@ def read_declarations(listed: Json, agent: str | None = None) -> tuple[ToolDef, 
 
 def list_offered_tools(logs: Json) -> tuple[ToolDef, ...]:
     """Return the functions that the model calls of a log offered, each once."""
-    found: dict[str, ToolDef] = {}
+    offered: list[Json] = []
     for log in logs if isinstance(logs, list) else ():
         match log:
             case {"model_request": {"config": {"tools": list(listed)}}}:
-                for tool in read_declarations(listed):
-                    found.setdefault(tool.name, tool)
-    return tuple(found.values())
+                offered += listed
+    return read_declarations(offered)

@@ -23,6 +23,7 @@ from stepscope.formats.fields import (
     Content,
     entries_at,
     list_at,
+    merge_extra,
     object_at,
     parse_time,
     rest,
@@ -39,6 +40,7 @@ from stepscope.model import Case, Json, Outcome, Quarantined, Step, ToolDef, Too
 _CASE = frozenset({"eval_id", "conversation", "session_input"})
 _BETWEEN = frozenset({"invocation_events", "tool_uses", "tool_responses", "intermediate_responses"})
 _INVOCATION = frozenset({"user_content", "final_response", "intermediate_data", "app_details"})
+_DECLARED = frozenset({"function_declarations"})
 _AGENT = frozenset({"name", "instructions", "tool_declarations"})
 _PASSED, _FAILED = (1, "1", "PASSED"), (2, "2", "FAILED")
 
@@ -94,10 +96,8 @@ def _turn(about: dict[str, Json], *, timed: bool) -> list[Step]:
         # A response that asks for a tool stands among the events too.
         return steps
     if said.parts or said.calls or last is not None:
-        if last is None:
-            last = Step(index=0, actor="agent")
-        kind = "call" if said.calls else last.kind
-        extra = {**(last.extra or {}), **(_content(said) or {})} or None
+        last = last or Step(index=0, actor="agent")
+        kind, extra = "call" if said.calls else last.kind, merge_extra(last.extra, _content(said))
         last = msgspec.structs.replace(last, parts=said.parts, calls=said.calls, kind=kind)
         steps.append(msgspec.structs.replace(last, extra=extra))
     return steps
@@ -135,10 +135,8 @@ def _result_step(answer: ToolResult) -> Step:
 
 def _listed(held: dict[str, Json], key: str) -> list[dict[str, Json]]:
     value = held.get(key)
-    if value is None:
-        return []
-    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
-        return value
+    if value is None or (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        return value or []
     raise TraceError(f"`{key}` is {str(value)[:60]!r}; expected a list of objects")
 
 
@@ -156,19 +154,20 @@ def _app(details: Json) -> tuple[dict[str, Json], list[ToolDef]]:
         if held.get("instructions"):
             instructions[name] = held["instructions"]
         tools += adk.read_declarations(held.get("tool_declarations"), name)
-        if more := {**(rest(held, _AGENT) or {}), **_undeclared(held.get("tool_declarations"))}:
+        more, listed = rest(held, _AGENT) or {}, held.get("tool_declarations")
+        if isinstance(listed, list):
+            # Tools that declare no functions, and what others say beside theirs.
+            left = [
+                rest(adk.to_snake_keys(one), _DECLARED) if isinstance(one, dict) else one
+                for one in listed
+            ]
+            more |= {"tool_declarations": left} if any(left) else {}
+        elif listed is not None:
+            more["tool_declarations"] = listed
+        if more:
             beside[name] = more
     found: dict[str, Json] = {"instructions": instructions} if instructions else {}
     return {**found, "app_details": beside} if beside else found, tools
-
-
-def _undeclared(listed: Json) -> dict[str, Json]:
-    """Return tools that declare no functions, and what others say beside theirs."""
-    if not isinstance(listed, list):
-        return {} if listed is None else {"tool_declarations": listed}
-    known = frozenset({"function_declarations"})
-    left = [rest(adk.to_snake_keys(one), known) if isinstance(one, dict) else one for one in listed]
-    return {"tool_declarations": left} if any(left) else {}
 
 
 def make_case(about: dict[str, Json], workflow: str, expected: Sequence[Step]) -> Case:
@@ -212,7 +211,7 @@ _RESULT = frozenset(
 
 
 def _likeness(opening: Opening) -> float:
-    first = opening.records[0] if opening.records else None
+    first = opening.first_record
     if opening.shape in {"array", "lines"} and adk.is_adk_event(first):
         return 0.95
     return 0.0 if _sort(adk.to_snake_keys(first)) is None else 0.95
@@ -273,19 +272,19 @@ def _member(found: DecodedRecord, around: dict[str, Json], ordinals: Ordinals) -
     return found.finish(draft, ordinals)
 
 
-def _object(value: Json) -> dict[str, Json]:
-    if isinstance(value, dict):
-        return adk.to_snake_keys(value)
-    raise TraceError(f"an invocation's result is {str(value)[:60]!r}; expected an object")
-
-
 def _draft(steps: Sequence[Step], found: DecodedRecord) -> Trajectory:
     start, end = time_bounds(steps)
     return Trajectory(
-        id="", name="", steps=tuple(steps), source=found.source(NAME), workflow=NAME,
+        id="",
+        name="",
+        steps=tuple(steps),
+        source=found.source(NAME),
+        workflow=NAME,
         agent=next((step.agent for step in steps if step.agent is not None), None),
-        usage=total_usage(steps), start=start, end=end,
-    )  # fmt: skip
+        usage=total_usage(steps),
+        start=start,
+        end=end,
+    )
 
 
 def _events(about: dict[str, Json]) -> list[Step]:
@@ -322,7 +321,11 @@ def _case(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord)
 
 def _result(about: dict[str, Json], around: dict[str, Json], found: DecodedRecord) -> Trajectory:
     """Return the run that was made for a case: the session's events, else what was kept of it."""
-    turns = [_object(turn) for turn in list_at(about, "eval_metric_result_per_invocation")]
+    turns: list[dict[str, Json]] = []
+    for turn in list_at(about, "eval_metric_result_per_invocation"):
+        if not isinstance(turn, dict):
+            raise TraceError(f"an invocation's result is {str(turn)[:60]!r}; expected an object")
+        turns.append(adk.to_snake_keys(turn))
     made = parse_conversation([turn.get("actual_invocation", {}) for turn in turns])
     actual = invocation_steps(made, timed=True)
     wanted = parse_conversation([turn[_HELD] for turn in turns if _HELD in turn])

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import entries_at, parse_ns, parse_time, rest, text_at
+from stepscope.formats.fields import USAGE_COUNTS, entries_at, parse_ns, parse_time, rest, text_at
 from stepscope.formats.inspect import messages
 from stepscope.formats.inspect.messages import Attachments, SampleSteps, ToolError
 from stepscope.model import Json, Part, Span, Step, StepKind, ToolDef, Usage, Warn
@@ -114,12 +114,17 @@ class SampleTree:
         """Return the spans in the order in which they began."""
         return tuple(
             Span(
-                id=node.id, parent=node.parent_id, name=node.name, kind=node.kind,
-                start_ns=node.start_ns, end_ns=node.end_ns, attributes=node.attributes,
+                id=node.id,
+                parent=node.parent_id,
+                name=node.name,
+                kind=node.kind,
+                start_ns=node.start_ns,
+                end_ns=node.end_ns,
+                attributes=node.attributes,
                 events=tuple(node.events),
             )
             for node in self._nodes.values()
-        )  # fmt: skip
+        )
 
     def _begun(self, own: str, parent: SampleSpan | None, event: dict[str, Json]) -> SampleSpan:
         node = SampleSpan(own, parent, text_at(event, "name") or "", text_at(event, "type") or "")
@@ -172,11 +177,8 @@ def sum_model_usage(used: Iterable[ModelUsage], *, less: Iterable[ModelUsage]) -
         taken: int = sum([getattr(one, name) or 0 for one in away])
         return max(0, sum(known) - taken) if known else None
 
-    return Usage(
-        input_total=summed("input_total"), cache_read=summed("cache_read"),
-        cache_write=summed("cache_write"), output_total=summed("output_total"),
-        reasoning=summed("reasoning"),
-    )  # fmt: skip
+    sums: dict[str, Any] = {name: summed(name) for name in USAGE_COUNTS}
+    return Usage(**sums)
 
 
 def sum_model_cost(used: Iterable[ModelUsage], *, less: Iterable[ModelUsage]) -> float | None:
@@ -204,8 +206,7 @@ _OTHER = frozenset({"event", "timestamp", "span_id", *_CLOCK})
 _TOOL_DEF = frozenset({"name", "description", "parameters"})
 # Events that are a step of the environment: the kind of step, and where their words are.
 _STEPS: dict[str, tuple[StepKind, tuple[str, ...]]] = {
-    "approval": ("guardrail", ("decision", "explanation", "message")),
-    "review": ("guardrail", ("decision", "explanation", "message")),
+    **dict.fromkeys(("approval", "review"), ("guardrail", ("decision", "explanation", "message"))),
     "compaction": ("compaction", ()),
     "sample_limit": ("other", ("message",)),
     "interrupt": ("other", ("source", "interrupted")),
@@ -287,10 +288,14 @@ class EventReader:
                 node = self._tree.begin(event)
                 if node.kind == "agent" and node.outer is not None and not node.scores:
                     handoff = Step(
-                        index=0, actor="agent", kind="handoff", agent=node.outer,
-                        start=parse_time(event.get("timestamp")), span=node.id,
+                        index=0,
+                        actor="agent",
+                        kind="handoff",
+                        agent=node.outer,
+                        start=parse_time(event.get("timestamp")),
+                        span=node.id,
                         extra={"to": node.name},
-                    )  # fmt: skip
+                    )
                     self._steps.add(handoff)
             case "span_end":
                 ended = self._tree.end(event)
@@ -349,14 +354,19 @@ class EventReader:
         if reason is not None:
             reason = msgspec.convert(reason, str)
         step = msgspec.structs.replace(
-            spoken, agent=None if node is None else node.agent, model=output.model or asked.model,
+            spoken,
+            agent=None if node is None else node.agent,
+            model=output.model or asked.model,
             usage=None if used is None else read_model_usage(used),
             cost_usd=None if used is None else used.total_cost,
-            start=parse_time(event.get("timestamp")), end=parse_time(event.get("completed")),
-            finish_reason=reason, error=asked.error or output.error,
-            span=text_at(event, "span_id"), sidechain=node is not None and node.inner,
+            start=parse_time(event.get("timestamp")),
+            end=parse_time(event.get("completed")),
+            finish_reason=reason,
+            error=asked.error or output.error,
+            span=text_at(event, "span_id"),
+            sidechain=node is not None and node.inner,
             extra=self._beside(event, asked, spoken),
-        )  # fmt: skip
+        )
         place = self._steps.speak(spoken, step)
         self._time(event, place)
         self.models += 1
@@ -430,12 +440,18 @@ class EventReader:
         node = self._tree.at(event)
         place = self._steps.answer(
             Step(
-                index=0, actor="environment", kind="result", results=(result,),
-                start=(end if late else None) or parse_time(event.get("timestamp")), end=end,
-                span=text_at(event, "span_id"), sidechain=node is not None and node.inner,
-                id=tool.message_id, extra=self._texts.resolve_in_place(rest(event, _TOOL)),
+                index=0,
+                actor="environment",
+                kind="result",
+                results=(result,),
+                start=(end if late else None) or parse_time(event.get("timestamp")),
+                end=end,
+                span=text_at(event, "span_id"),
+                sidechain=node is not None and node.inner,
+                id=tool.message_id,
+                extra=self._texts.resolve_in_place(rest(event, _TOOL)),
             )
-        )  # fmt: skip
+        )
         self._time(event, place)
         if tool.pending:
             self._warn("pending", "the log was written before the tool had answered", place)

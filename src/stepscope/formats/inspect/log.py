@@ -30,10 +30,14 @@ from stepscope.safety.limits import Limits
 
 # What grows with the number of samples, and where it stands.
 _GROWING = (
-    ("eval", "dataset", "sample_ids"), ("eval", "config", "sample_id"),
-    ("eval", "shards", "ledger"), ("stats", "connection_limit_history"),
-    ("results", "sample_reductions"), ("reductions",), ("samples",),
-)  # fmt: skip
+    ("eval", "dataset", "sample_ids"),
+    ("eval", "config", "sample_id"),
+    ("eval", "shards", "ledger"),
+    ("stats", "connection_limit_history"),
+    ("results", "sample_reductions"),
+    ("reductions",),
+    ("samples",),
+)
 _SIZE_BYTES = 4
 
 
@@ -135,9 +139,8 @@ def split_eval(stream: Stream) -> Iterator[RawRecord | Quarantined]:
         log = _Log(stream, archive)
         header, raw = log.header()
         if fault := _header_fault(raw, stream.limits):
-            yield Quarantined(
-                reason=f"the header of the log: {fault}", offset=0, raw=raw, uri=stream.uri
-            )
+            reason = f"the header of the log: {fault}"
+            yield Quarantined(reason=reason, offset=0, raw=raw, uri=stream.uri)
         for entry in archive.entries:
             name = entry.filename
             if _WHOLE.match(name):
@@ -249,14 +252,11 @@ class _Log:
             except TraceError:
                 listed = None
             for summary in listed if isinstance(listed, list) else ():
-                if not self._is_logged(summary):
+                if not isinstance(summary, dict):
+                    continue
+                member = f"samples/{summary.get('id')}_epoch_{summary.get('epoch')}"
+                if self.names.keys().isdisjoint({f"{member}.json", f"{member}/sample.json"}):
                     yield self.framed(header, RawRecord(found.offset, msgspec.json.encode(summary)))
-
-    def _is_logged(self, summary: Json) -> bool:
-        if not isinstance(summary, dict):
-            return True
-        name = f"samples/{summary.get('id')}_epoch_{summary.get('epoch')}"
-        return f"{name}.json" in self.names or f"{name}/sample.json" in self.names
 
 
 _KEY = re.compile(rb'("(?:[ !#-\[\]-~]|\\u00[0-7][0-9a-fA-F]){7}")[ \t\r\n]*:[ \t\r\n]*\Z')

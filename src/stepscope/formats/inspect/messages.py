@@ -86,15 +86,20 @@ class Attachments:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system", "user": "user", "assistant": "agent", "tool": "environment",
-}  # fmt: skip
+    "system": "system",
+    "user": "user",
+    "assistant": "agent",
+    "tool": "environment",
+}
 _MESSAGE = frozenset("id role content tool_calls tool_call_id function error model".split())
 _CALL = frozenset({"id", "function", "arguments", "parse_error", "type"})
 _SERVED = frozenset({"type", "tool_type", "id", "name", "arguments", "result", "error"})
 _MEDIA: dict[str, tuple[PartKind, str]] = {
-    "image": ("image", "image"), "audio": ("audio", "audio"), "video": ("file", "video"),
+    "image": ("image", "image"),
+    "audio": ("audio", "audio"),
+    "video": ("file", "video"),
     "document": ("file", "document"),
-}  # fmt: skip
+}
 _TEXT, _REASONING = frozenset({"type", "text"}), frozenset({"type", "reasoning"})
 
 
@@ -150,10 +155,16 @@ def read_message_step(value: Json, texts: Attachments) -> Step:
     calls = tuple([read_inspect_call(call, texts) for call in message.tool_calls or ()])
     calls += content.calls
     return Step(
-        index=0, actor=actor, kind="call" if calls else "message", parts=content.parts,
-        calls=calls, results=content.results, model=message.model, id=message.id,
+        index=0,
+        actor=actor,
+        kind="call" if calls else "message",
+        parts=content.parts,
+        calls=calls,
+        results=content.results,
+        model=message.model,
+        id=message.id,
         extra=rest(value, _MESSAGE),
-    )  # fmt: skip
+    )
 
 
 def _key(step: Step) -> Key:
@@ -198,18 +209,14 @@ def read_inspect_content(content: Json, texts: Attachments) -> Content:
         return Content((Part("text", texts.resolve(content)),) if content else ())
     if content is None:
         return Content(())
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
-    results: list[ToolResult] = []
+    pieces: list[Part | ToolCall | ToolResult] = []
     for block in content if isinstance(content, list) else [content]:
         value = texts.resolve_copy(block)
         if isinstance(value, dict) and value.get("type") == "tool_use" and text_at(value, "name"):
-            call, result = _served(value, texts.limits)
-            calls.append(call)
-            results.append(result)
+            pieces += _served(value, texts.limits)
         else:
-            parts.append(_part(value))
-    return Content(tuple(parts), tuple(calls), tuple(results))
+            pieces.append(_part(value))
+    return fields.sort_content(pieces)
 
 
 def _served(block: dict[str, Json], limits: Limits) -> tuple[ToolCall, ToolResult]:
@@ -295,9 +302,7 @@ class SampleSteps:
         if call_id is not None:
             self._said.setdefault(("tool", call_id), []).append(place)
             self._told.setdefault(call_id, []).append(place)
-        if step.id is not None:
-            self._ids.setdefault(step.id, place)
-            self._keys.setdefault(step.id, ("tool", call_id or ""))
+        self._identify(step, ("tool", call_id or ""), place)
         return place
 
     def add_input(self, messages: Sequence[Json], refs: Sequence[Range], span: str | None) -> None:
@@ -454,12 +459,13 @@ class SampleSteps:
             return
         place = waiting.pop(0)
         self.steps[place] = _whole(self.steps[place], heard)
-        if heard.id is not None:
-            self._ids.setdefault(heard.id, place)
-            self._keys.setdefault(heard.id, key)
+        self._identify(heard, key, place)
 
     def _note(self, message: Step, key: Key, place: int) -> None:
         self._said.setdefault(key, []).append(place)
+        self._identify(message, key, place)
+
+    def _identify(self, message: Step, key: Key, place: int) -> None:
         if message.id is not None:
             self._ids.setdefault(message.id, place)
             self._keys.setdefault(message.id, key)
@@ -481,8 +487,8 @@ def _whole(told: Step, heard: Step) -> Step:
         error=result.error or first.error,
         extra=extra or None,
     )
-    beside = {**(told.extra or {}), **(heard.extra or {})}
-    return replace(told, results=(whole,), id=heard.id or told.id, extra=beside or None)
+    beside = fields.merge_extra(told.extra, heard.extra)
+    return replace(told, results=(whole,), id=heard.id or told.id, extra=beside)
 
 
 def _grown(refs: Sequence[Range], before: Sequence[Range]) -> list[Range] | None:

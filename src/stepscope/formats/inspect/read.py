@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import msgspec
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import parse_time, rest, time_bounds
+from stepscope.formats.fields import expect_object, parse_time, rest, time_bounds
 from stepscope.formats.fields import total_usage as total_of_steps
 from stepscope.formats.files import ZIP_MAGIC, rewind
 from stepscope.formats.finish import PASSING_REWARD, Ordinals
@@ -42,8 +42,10 @@ from stepscope.safety.limits import Limits
 
 # Inspect's letters (correct, incorrect, partial, no answer) and words, as the numbers they mean.
 _WORDS = {
-    "C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0,
-}  # fmt: skip
+    **dict.fromkeys(("C", "yes", "true"), 1.0),
+    "P": 0.5,
+    **dict.fromkeys(("I", "N", "no", "false"), 0.0),
+}
 _KNOWN = frozenset({"value", "explanation"})
 
 
@@ -55,14 +57,10 @@ def label_scores(scores: dict[str, Json]) -> tuple[TraceLabel, ...]:
         value, more = score.get("value"), rest(score, _KNOWN) or {}
         if not isinstance(value, str):
             more["value"] = value
-        label = TraceLabel(
-            kind="outcome",
-            category=_shown(value),
-            reason=msgspec.convert(score.get("explanation"), str | None) or "",
-            annotator=name,
-            extra={key: item for key, item in more.items() if item != []} or None,
-        )
-        found.append(label)
+        reason = msgspec.convert(score.get("explanation"), str | None) or ""
+        extra = {key: item for key, item in more.items() if item != []} or None
+        label = TraceLabel(kind="outcome", category=_shown(value), annotator=name, extra=extra)
+        found.append(msgspec.structs.replace(label, reason=reason))
     return tuple(found)
 
 
@@ -72,25 +70,15 @@ def first_score_outcome(scores: dict[str, Json], order: Sequence[str]) -> Outcom
     if name is None:
         return Outcome()
     value = msgspec.convert(scores[name], dict[str, Any]).get("value")
-    worth, told = _worth(value), f"{name}: {_shown(value)}"
-    if worth is None:
+    told = f"{name}: {_shown(value)}"
+    reward = _WORDS.get(value, _WORDS.get(value.lower())) if isinstance(value, str) else value
+    if not isinstance(reward, int | float):
         return Outcome(reason=told)
-    reward, source = worth
+    reward, counted = float(reward), not isinstance(value, bool | str)
+    source: Literal["check", "reward"] = "reward" if counted else "check"
     if reward >= PASSING_REWARD and reward <= 1:
         return Outcome("pass", source, reward, told)
     return Outcome("fail" if reward == 0 else "unknown", source, reward, told)
-
-
-def _worth(value: Json) -> tuple[float, Literal["check", "reward"]] | None:
-    """Return a score as a number and what kind of finding it is, None where it is neither."""
-    if isinstance(value, bool):
-        return float(value), "check"
-    if isinstance(value, int | float):
-        return float(value), "reward"
-    if isinstance(value, str):
-        number = _WORDS.get(value, _WORDS.get(value.lower()))
-        return None if number is None else (number, "check")
-    return None
 
 
 def _shown(value: Json) -> str | None:
@@ -134,9 +122,7 @@ class _Sample(msgspec.Struct, gc=False):
 
 def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Trajectory:
     """Return a sample as a run."""
-    value = found.value
-    if not isinstance(value, dict):
-        raise TraceError(f"an Inspect sample is an object; found {str(value)[:60]!r}")
+    value = expect_object(found.value, "an Inspect sample is an object")
     sample = msgspec.convert(value, _Sample)
     transcript = sample.transcript or {}
     if sample.events_data is not None:
@@ -165,6 +151,14 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
     extra: dict[str, Json] = {"target": sample.target, "choices": value.get("choices")}
     if not isinstance(asked, str):
         extra["input"] = asked
+    # On an error, at a limit, cut by the provider, or by itself.
+    ending = "completed" if value.get("output") or value.get("completed") else None
+    ending = reader.stopped if reader.stopped in _CUT else ending
+    if sample.limit is not None:
+        kind = sample.limit.get("type") if isinstance(sample.limit, dict) else sample.limit
+        ending = f"{kind}_limit" if isinstance(kind, str) and kind else "limit"
+    if sample.error is not None:
+        ending = "error"
     draft = Trajectory(
         id="",
         name="/".join([log.workflow.rpartition("/")[2], task, trial]),
@@ -183,7 +177,7 @@ def read_sample(found: DecodedRecord, log: LogHeader, ordinals: Ordinals) -> Tra
         tools=reader.tools() or None,
         spans=tree.spans(),
         outcome=first_score_outcome(scores, log.scorers),
-        termination=_termination(sample, value, reader.stopped),
+        termination=ending,
         labels=label_scores(scores),
         case=Case(
             workflow=log.workflow,
@@ -213,19 +207,6 @@ def _messages(sample: _Sample) -> list[Any]:
     return [{**_INPUT_STEP, "content": sample.input}] if isinstance(sample.input, str) else []
 
 
-def _termination(sample: _Sample, value: dict[str, Json], stopped: str | None) -> str | None:
-    """Return how the sample ended: on an error, at a limit, cut by the provider, or by itself."""
-    if sample.error is not None:
-        return "error"
-    if sample.limit is not None:
-        told = sample.limit.get("type") if isinstance(sample.limit, dict) else sample.limit
-        kind = told if isinstance(told, str) else None
-        return f"{kind}_limit" if kind else "limit"
-    if stopped in _CUT:
-        return stopped
-    return "completed" if value.get("output") or value.get("completed") else None
-
-
 def _warn(sample: _Sample, log: LogHeader, texts: Attachments, old: list[Warn]) -> tuple[Warn, ...]:
     if sample.error_retries:
         reason = f"the sample was begun again {len(sample.error_retries)} times, after errors"
@@ -249,7 +230,13 @@ def _extra(
 ) -> dict[str, Json] | None:
     beside = texts.resolve_in_place(rest(value, _SAMPLE))
     extra: dict[str, Json] = {"log": log.told, **(beside or {})}
-    if output := _output(value):
+    output: Json = value.get("output")
+    listed = value.get("messages")
+    # Of the last answer, what it says beside its message where that is the last one.
+    match output:
+        case {"choices": [{"message": message, **about}]} if listed and message == listed[-1]:
+            output = {**output, "choices": [about]}
+    if isinstance(output, dict) and output.get("choices"):
         extra["output"] = texts.resolve_in_place(output)
     if tree.loose:
         extra["events"] = tree.loose
@@ -263,17 +250,6 @@ def _extra(
         if named:
             extra["attachments"] = named
     return {key: told for key, told in extra.items() if told not in ({}, [])} or None
-
-
-def _output(value: dict[str, Json]) -> dict[str, Json] | None:
-    """Return what a sample's last answer says beside its message, where that is the last one."""
-    output, listed = value.get("output"), value.get("messages")
-    if not isinstance(output, dict) or not output.get("choices"):
-        return None
-    match output:
-        case {"choices": [{"message": message, **beside}]} if listed and message == listed[-1]:
-            return {**output, "choices": [beside]}
-    return output
 
 
 def _object(call: Json) -> dict[str, Json]:
@@ -359,8 +335,12 @@ def _decoder(longest: int | None) -> Callable[[bytes], Json]:
     def record(kind: str, **deeper: Any) -> Any:
         fields: dict[str, Any] = {}
         for keys, held in (
-            (_PLAIN, plain), (_FEW, few), (_SOME, some), (_MANY, many), (_MOST, most)
-        ):  # fmt: skip
+            (_PLAIN, plain),
+            (_FEW, few),
+            (_SOME, some),
+            (_MANY, many),
+            (_MOST, most),
+        ):
             fields |= dict.fromkeys(keys.get(kind, "").split(), held)
         made: Any = TypedDict
         return made(kind, fields | deeper, total=False)

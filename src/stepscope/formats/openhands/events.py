@@ -48,11 +48,12 @@ class RunMetrics:
             if own is not None and tokens is not None:
                 self._by_response[own] = tokens
         self._read = max(self._read, len(told))
-        return {
-            key: value[len(before[key]) :] if _grew(before.get(key), value) else value
-            for key, value in metrics.items()
-            if value is not None
-        }
+        new = {key: value for key, value in metrics.items() if value is not None}
+        for key, value in new.items():
+            old = before.get(key)
+            if isinstance(old, list) and isinstance(value, list) and value[: len(old)] == old:
+                new[key] = value[len(old) :]
+        return new
 
     def once(self, response_id: str) -> Usage | None:
         """Return the tokens of one response to who asks first for them."""
@@ -69,11 +70,6 @@ class RunMetrics:
         return None if self.last is None else find_number(self.last, "accumulated_cost") or None
 
 
-def _grew(before: Json, now: Json) -> bool:
-    """Say whether a list is an earlier one and more."""
-    return (isinstance(before, list) and isinstance(now, list)) and now[: len(before)] == before
-
-
 def _tokens(told: Json) -> Usage | None:
     entry = told if isinstance(told, dict) else {}
     return normalise_usage(
@@ -88,11 +84,11 @@ def _tokens(told: Json) -> Usage | None:
 _ACTORS: dict[str, Actor] = {"agent": "agent", "user": "user", "environment": "environment"}
 # Actions that ask no tool for anything, and what kind of step they are.
 _KINDS: dict[str, StepKind] = {
-    "system": "message", "message": "message", "finish": "message", "reject": "message",
-    "recall": "retrieval", "condensation": "compaction", "condensation_request": "compaction",
-    "change_agent_state": "other", "null": "other", "start": "other", "pause": "other",
-    "resume": "other", "stop": "other",
-}  # fmt: skip
+    **dict.fromkeys(("system", "message", "finish", "reject"), "message"),
+    "recall": "retrieval",
+    **dict.fromkeys(("condensation", "condensation_request"), "compaction"),
+    **dict.fromkeys(("change_agent_state", "null", "start", "pause", "resume", "stop"), "other"),
+}
 # What an action's arguments say that its step has a field for.
 _TEXTS = ("content", "final_thought", "summary", "query")
 _META = frozenset({"function_name", "tool_call_id", "model_response", "total_calls_in_response"})
@@ -187,11 +183,18 @@ class EventLog:
         if name == "delegate":
             self._agents.append(fields.text_at(args, "agent"))
         return Step(
-            index=index, actor=actor, agent=agent, kind=kind, parts=parts, calls=calls,
+            index=index,
+            actor=actor,
+            agent=agent,
+            kind=kind,
+            parts=parts,
+            calls=calls,
             start=fields.parse_time(event.get("timestamp")),
-            model=fields.text_at(response, "model"), usage=self._usage(response),
-            id=fields.text_at(response, "id"), extra=extra or None,
-        )  # fmt: skip
+            model=fields.text_at(response, "model"),
+            usage=self._usage(response),
+            id=fields.text_at(response, "id"),
+            extra=extra or None,
+        )
 
     def _response(self, event: dict[str, Json]) -> dict[str, Json]:
         return fields.object_at(fields.object_at(event, "tool_call_metadata"), "model_response")
@@ -326,6 +329,11 @@ def read_sdk_step(event: dict[str, Json], index: int, limits: Limits) -> Step:
     reading = _READING.get(kind)
     if reading is not None:
         step = reading(event, index, actor, limits)
+    elif kind == "SystemPromptEvent":
+        held = [event.get(key) for key in ("system_prompt", "dynamic_context")]
+        parts = _content([entry for entry in held if entry is not None], index)
+        extra = fields.rest(event, _SDK_EVENT | {"system_prompt", "dynamic_context", "tools"})
+        step = Step(index=index, actor="system", parts=parts, extra=extra)
     elif kind.startswith("Condensation"):
         summary = fields.text_at(event, "summary")
         parts = (Part("text", summary),) if summary else ()
@@ -363,11 +371,10 @@ def _thoughts(about: dict[str, Json]) -> tuple[Part, ...]:
         parts.append(Part("reasoning", reasoning))
     for block in fields.entries_at(about, "thinking_blocks"):
         match block:
-            case {"thinking": str(text)} if text == reasoning:
-                pass
             case {"thinking": str(text)}:
                 beside = fields.rest(block, frozenset({"thinking"}))
-                parts.append(Part("reasoning", text, extra=beside))
+                if text != reasoning:
+                    parts.append(Part("reasoning", text, extra=beside))
             case _:
                 held = block if isinstance(block, dict) else {"value": block}
                 parts.append(Part("reasoning", extra=held))
@@ -410,44 +417,35 @@ def _message(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -
     return Step(index=index, actor=actor, parts=parts, agent=agent, id=own, extra=told)
 
 
-def _system(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
-    held = [event.get(key) for key in ("system_prompt", "dynamic_context")]
-    parts = _content([entry for entry in held if entry is not None], index)
-    extra = fields.rest(event, _SDK_EVENT | {"system_prompt", "dynamic_context", "tools"})
-    return Step(index=index, actor="system", parts=parts, extra=extra)
-
-
 def _answer(event: dict[str, Json], index: int, actor: Actor, limits: Limits) -> Step:
     about = fields.object_at(event, "observation")
     failed = fields.text_at(event, "error") or fields.text_at(event, "rejection_reason")
     parts = (Part("text", failed),) if failed else _content(about.get("content"), index)
     beside = fields.rest(about, frozenset({"content"}))
     call_id, name = fields.text_at(event, "tool_call_id"), fields.text_at(event, "tool_name")
-    judged = _sdk_status(failed, about, parts)
+    flag, code, text = about.get("is_error"), about.get("exit_code"), fields.parts_text(parts)
+    if failed is not None or flag is True:
+        quoted = failed[:200] if failed is not None else text[:200] or None
+        judged = ToolStatus("error", "explicit", quoted)
+    elif isinstance(code, int) and not isinstance(code, bool) and code > 0:
+        # A command's own exit code says more than that it could be run.
+        judged = ToolStatus("error", "explicit", f"exit code {code}")
+    elif flag is None or code == -1:  # -1 is one that still runs
+        judged = fields.infer_text_status(text)
+    else:
+        judged = ToolStatus("ok", "explicit", None)
     extra = {**(fields.rest(event, _ANSWER) or {}), **(beside or {})}
     result = ToolResult(call_id, name, parts, None, *judged, extra=extra)
     return Step(index=index, actor="environment", kind="result", results=(result,))
 
 
-def _sdk_status(failed: str | None, about: dict[str, Json], parts: tuple[Part, ...]) -> ToolStatus:
-    text = fields.parts_text(parts)
-    if failed is not None:
-        return ToolStatus("error", "explicit", failed[:200])
-    flag, code = about.get("is_error"), about.get("exit_code")
-    if flag is True:
-        return ToolStatus("error", "explicit", text[:200] or None)
-    # A command's own exit code says more than that it could be run; -1 is one that still runs.
-    if isinstance(code, int) and not isinstance(code, bool) and code > 0:
-        return ToolStatus("error", "explicit", f"exit code {code}")
-    if flag is None or code == -1:
-        return fields.infer_text_status(text)
-    return ToolStatus("ok", "explicit", None)
-
-
 _READING: dict[str, Callable[[dict[str, Json], int, Actor, Limits], Step]] = {
-    "ActionEvent": _sdk_action, "MessageEvent": _message, "SystemPromptEvent": _system,
-    "ObservationEvent": _answer, "AgentErrorEvent": _answer, "UserRejectObservation": _answer,
-}  # fmt: skip
+    "ActionEvent": _sdk_action,
+    "MessageEvent": _message,
+    "ObservationEvent": _answer,
+    "AgentErrorEvent": _answer,
+    "UserRejectObservation": _answer,
+}
 
 
 def join_sdk_turns(steps: list[Step]) -> list[Step]:
@@ -468,11 +466,8 @@ def read_sdk_tools(event: Json) -> tuple[ToolDef, ...]:
     found: list[ToolDef] = []
     for tool in fields.entries_at(event, "tools"):
         about = tool if isinstance(tool, dict) else {}
-        name = (
-            fields.text_at(about, "name")
-            or fields.text_at(about, "title")
-            or fields.text_at(about, "kind")
-        )
+        named = [fields.text_at(about, key) or "" for key in ("name", "title")]
+        name = named[0] or named[1] or fields.text_at(about, "kind")
         if name is not None:
             extra = fields.rest(about, frozenset({"name", "title", "description"}))
             found.append(ToolDef(name, fields.text_at(about, "description"), extra=extra))

@@ -39,9 +39,7 @@ def _is_one(record: Json) -> bool:
 
 
 def _likeness(opening: Opening) -> float:
-    if not opening.records:
-        return 0.0
-    first = opening.records[0]
+    first = opening.first_record
     if opening.shape in {"array", "lines"} and _is_one(first):
         return 0.95
     if isinstance(first, list):
@@ -57,10 +55,7 @@ def _history(record: dict[str, Json]) -> list[Json] | None:
         listed = record.get("events") if "instance_id" not in record else []
     if not isinstance(listed, list):
         return None
-    flat: list[Json] = []
-    for entry in listed:
-        flat.extend(entry if isinstance(entry, list) else [entry])
-    return flat
+    return [one for entry in listed for one in (entry if isinstance(entry, list) else [entry])]
 
 
 class _Run(StepCollector):
@@ -99,21 +94,29 @@ class _Run(StepCollector):
 
     def draft(self, record: DecodedRecord) -> Trajectory:
         joined, gaps = self.joined(self._join)
-        steps = number_steps([self._used(step) for step in joined])
+        for at, step in enumerate(joined):
+            # Steps of the SDK's have the tokens of their responses.
+            if step.usage is None and step.id is not None and step.actor == "agent":
+                if (used := self.spent.once(step.id)) is not None:
+                    joined[at] = msgspec.structs.replace(step, usage=used)
+        steps = number_steps(joined)
         start, end = fields.time_bounds(steps)
         return Trajectory(
-            id="", name="", steps=steps, source=record.source(NAME), workflow=NAME,
-            agent=self.agent, agent_version=self.version, tools=tuple(self.tools) or None,
-            termination=self.ending, usage=self.spent.total or fields.total_usage(steps),
-            cost_usd=self.spent.cost_usd, start=start, end=end, warnings=tuple(gaps),
-        )  # fmt: skip
-
-    def _used(self, step: Step) -> Step:
-        """Return a step of the SDK's with the tokens of its response."""
-        if step.usage is not None or step.id is None or step.actor != "agent":
-            return step
-        used = self.spent.once(step.id)
-        return step if used is None else msgspec.structs.replace(step, usage=used)
+            id="",
+            name="",
+            steps=steps,
+            source=record.source(NAME),
+            workflow=NAME,
+            agent=self.agent,
+            agent_version=self.version,
+            tools=tuple(self.tools) or None,
+            termination=self.ending,
+            usage=self.spent.total or fields.total_usage(steps),
+            cost_usd=self.spent.cost_usd,
+            start=start,
+            end=end,
+            warnings=tuple(gaps),
+        )
 
 
 def _read(stream: Stream) -> Iterator[Trajectory | Quarantined]:
@@ -177,9 +180,8 @@ def _outcome(about: dict[str, Json]) -> Outcome:
     for place in (about, about.get("report"), tested, inner):
         flag = place.get("resolved") if isinstance(place, dict) else None
         if isinstance(flag, bool):
-            return Outcome(
-                "pass" if flag else "fail", "check", None, "resolved" if flag else "not resolved"
-            )
+            reason = "resolved" if flag else "not resolved"
+            return Outcome("pass" if flag else "fail", "check", None, reason)
     return Outcome()
 
 

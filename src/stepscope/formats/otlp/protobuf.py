@@ -83,45 +83,55 @@ def to_signed(value: int) -> int:
     return value - 2**64 if value >= 2**63 else value
 
 
-# The fields of each message by their name in JSON: number, and scalar or message that they hold.
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "Request": {"resourceSpans": (1, "ResourceSpans")},
-    "ResourceSpans": {
-        "resource": (1, "Resource"), "scopeSpans": (2, "ScopeSpans"), "schemaUrl": (3, "text"),
-    },
-    "Resource": {"attributes": (1, "KeyValue"), "droppedAttributesCount": (2, "number")},
-    "ScopeSpans": {"scope": (1, "Scope"), "spans": (2, "Span"), "schemaUrl": (3, "text")},
-    "Scope": {
-        "name": (1, "text"), "version": (2, "text"), "attributes": (3, "KeyValue"),
-        "droppedAttributesCount": (4, "number"),
-    },
-    "Span": {
-        "traceId": (1, "hex"), "spanId": (2, "hex"), "traceState": (3, "text"),
-        "parentSpanId": (4, "hex"), "name": (5, "text"), "kind": (6, "number"),
-        "startTimeUnixNano": (7, "fixed64"), "endTimeUnixNano": (8, "fixed64"),
-        "attributes": (9, "KeyValue"), "droppedAttributesCount": (10, "number"),
-        "events": (11, "Event"), "droppedEventsCount": (12, "number"), "links": (13, "Link"),
-        "droppedLinksCount": (14, "number"), "status": (15, "Status"), "flags": (16, "fixed32"),
-    },
-    "Event": {
-        "timeUnixNano": (1, "fixed64"), "name": (2, "text"), "attributes": (3, "KeyValue"),
-        "droppedAttributesCount": (4, "number"),
-    },
-    "Link": {
-        "traceId": (1, "hex"), "spanId": (2, "hex"), "traceState": (3, "text"),
-        "attributes": (4, "KeyValue"), "droppedAttributesCount": (5, "number"),
-        "flags": (6, "fixed32"),
-    },
-    "Status": {"message": (2, "text"), "code": (3, "number")},
-    "KeyValue": {"key": (1, "text"), "value": (2, "AnyValue")},
-    "AnyValue": {
-        "stringValue": (1, "text"), "boolValue": (2, "number"), "intValue": (3, "number"),
-        "doubleValue": (4, "double"), "arrayValue": (5, "ArrayValue"),
-        "kvlistValue": (6, "KeyValueList"),
-    },
-    "ArrayValue": {"values": (1, "AnyValue")},
-    "KeyValueList": {"values": (1, "KeyValue")},
-}  # fmt: skip
+# The fields of each message by their name in JSON, with the scalar or message that they hold, in
+# the order of their numbers, which begin at 1 but where 1 was given up.
+_FIRST = {"Status": 2}
+_ATTRIBUTED = {"attributes": "KeyValue", "droppedAttributesCount": "number"}
+_SPAN = {
+    "traceId": "hex",
+    "spanId": "hex",
+    "traceState": "text",
+    "parentSpanId": "hex",
+    "name": "text",
+    "kind": "number",
+    "startTimeUnixNano": "fixed64",
+    "endTimeUnixNano": "fixed64",
+    **_ATTRIBUTED,
+    "events": "Event",
+    "droppedEventsCount": "number",
+    "links": "Link",
+    "droppedLinksCount": "number",
+    "status": "Status",
+    "flags": "fixed32",
+}
+_VALUE = {
+    "stringValue": "text",
+    "boolValue": "number",
+    "intValue": "number",
+    "doubleValue": "double",
+    "arrayValue": "ArrayValue",
+    "kvlistValue": "KeyValueList",
+}
+_FIELDS: dict[str, dict[str, str]] = {
+    "Request": {"resourceSpans": "ResourceSpans"},
+    "ResourceSpans": {"resource": "Resource", "scopeSpans": "ScopeSpans", "schemaUrl": "text"},
+    "Resource": _ATTRIBUTED,
+    "ScopeSpans": {"scope": "Scope", "spans": "Span", "schemaUrl": "text"},
+    "Scope": {"name": "text", "version": "text", **_ATTRIBUTED},
+    "Span": _SPAN,
+    "Event": {"timeUnixNano": "fixed64", "name": "text", **_ATTRIBUTED},
+    "Link": {"traceId": "hex", "spanId": "hex", "traceState": "text", **_ATTRIBUTED}
+    | {"flags": "fixed32"},
+    "Status": {"message": "text", "code": "number"},
+    "KeyValue": {"key": "text", "value": "AnyValue"},
+    "AnyValue": _VALUE,
+    "ArrayValue": {"values": "AnyValue"},
+    "KeyValueList": {"values": "KeyValue"},
+}
+_MESSAGES = {
+    kind: {name: (at, holds) for at, (name, holds) in enumerate(of.items(), _FIRST.get(kind, 1))}
+    for kind, of in _FIELDS.items()
+}
 # How each scalar is written; a text or a message is bytes.
 _WIRE = {"number": VARINT, "fixed64": FIXED64, "double": FIXED64, "fixed32": FIXED32}
 # The names of each message's fields by number and how they are written, to read them.
@@ -245,8 +255,10 @@ class ProtobufReader:
             events=tuple(
                 [
                     SpanEvent(
-                        name=event.pop("name", ""), time_ns=_time(event.pop("timeUnixNano", 0)),
-                        attributes=event.pop("attributes", {}), extra=event or None,
+                        name=event.pop("name", ""),
+                        time_ns=_time(event.pop("timeUnixNano", 0)),
+                        attributes=event.pop("attributes", {}),
+                        extra=event or None,
                     )
                     for event in take("events", ())
                 ]
@@ -255,7 +267,7 @@ class ProtobufReader:
             scope=place.scope,
             links=tuple([{"attributes": {}, **link} for link in take("links", ())]),
             extra={**place.beside, **found, **name_extras(status=status)} or None,
-        )  # fmt: skip
+        )
 
     def _message(self, kind: str, message: ProtobufField) -> dict[str, Json]:
         """Return a message under the names of JSON; scopes and spans in it are left as fields."""

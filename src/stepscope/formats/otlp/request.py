@@ -44,9 +44,8 @@ _lists = msgspec.json.Decoder(list[_Raws]).decode
 _spans = msgspec.json.Decoder(list[msgspec.Raw]).decode
 # Both spellings of the protocol's names; the older one of scopes too.
 _GROUPS = ("resourceSpans", "resource_spans")
-_SCOPES = (
-    "scopeSpans", "scope_spans", "instrumentationLibrarySpans", "instrumentation_library_spans",
-)  # fmt: skip
+_LIBRARIES = ("instrumentationLibrarySpans", "instrumentation_library_spans")
+_SCOPES = ("scopeSpans", "scope_spans", *_LIBRARIES)
 
 
 def media_type(content_type: str) -> str:

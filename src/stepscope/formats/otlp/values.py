@@ -16,16 +16,17 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from stepscope.errors import TraceError
-from stepscope.formats.fields import object_at, rest
+from stepscope.formats.fields import expect_object, object_at, rest
 from stepscope.formats.spans.attributes import decode_attributes, parse_whole, to_camel_case
-from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus
+from stepscope.formats.spans.span import RawSpan, SpanEvent, SpanStatus, make_event
 from stepscope.model import Json
 
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 _STATUSES: dict[Json, SpanStatus] = {
-    0: "unset", 1: "ok", 2: "error", "STATUS_CODE_UNSET": "unset", "STATUS_CODE_OK": "ok",
-    "STATUS_CODE_ERROR": "error",
-}  # fmt: skip
+    **dict.fromkeys((0, "STATUS_CODE_UNSET"), "unset"),
+    **dict.fromkeys((1, "STATUS_CODE_OK"), "ok"),
+    **dict.fromkeys((2, "STATUS_CODE_ERROR"), "error"),
+}
 _SPAN = frozenset(
     "traceId spanId parentSpanId name kind startTimeUnixNano endTimeUnixNano attributes events "
     "links status".split()
@@ -92,10 +93,7 @@ def _scope(scope: Json) -> str | None:
 
 def decode_span(member: RequestSpan) -> RawSpan:
     """Return one span of a request."""
-    record = member.span
-    if not isinstance(record, dict):
-        raise TraceError(f"a span needs an object; found {str(record)[:60]!r}")
-    span = _camel(record)
+    span = _camel(expect_object(member.span, "a span needs an object"))
     status = span.get("status")
     told = status if isinstance(status, dict) else {}
     code = told.get("code", 0)
@@ -116,17 +114,7 @@ def decode_span(member: RequestSpan) -> RawSpan:
         status=_STATUSES[code],
         status_message=_text(told, "message"),
         attributes=decode_attributes(span.get("attributes")),
-        events=tuple(
-            [
-                SpanEvent(
-                    name=_text(event, "name") or "",
-                    time_ns=_time(event, "timeUnixNano"),
-                    attributes=decode_attributes(event.get("attributes")),
-                    extra=rest(event, _EVENT),
-                )
-                for event in _each(span, "events")
-            ]
-        ),
+        events=tuple([_decode_event(event) for event in _each(span, "events")]),
         resource=member.resource,
         scope=member.scope,
         links=tuple(
@@ -135,6 +123,11 @@ def decode_span(member: RequestSpan) -> RawSpan:
         ),
         extra=extra or None,
     )
+
+
+def _decode_event(event: dict[str, Json]) -> SpanEvent:
+    name, about = _text(event, "name"), decode_attributes(event.get("attributes"))
+    return make_event(name, _time(event, "timeUnixNano"), about, rest(event, _EVENT))
 
 
 def _hex(span: dict[str, Json], key: str) -> str | None:

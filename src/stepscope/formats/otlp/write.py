@@ -37,14 +37,19 @@ def pack_attribute(value: model.Json) -> model.Json:
 
 
 ROLES: dict[model.Actor, str] = {
-    "system": "system", "user": "user", "agent": "assistant", "environment": "tool",
-}  # fmt: skip
+    "system": "system",
+    "user": "user",
+    "agent": "assistant",
+    "environment": "tool",
+}
 _MODALITIES: dict[model.PartKind, str] = {"image": "image", "audio": "audio", "file": "document"}
 _USAGE = {
-    "input_tokens": "input_total", "output_tokens": "output_total",
-    "cache_read.input_tokens": "cache_read", "cache_creation.input_tokens": "cache_write",
+    "input_tokens": "input_total",
+    "output_tokens": "output_total",
+    "cache_read.input_tokens": "cache_read",
+    "cache_creation.input_tokens": "cache_write",
     "reasoning.output_tokens": "reasoning",
-}  # fmt: skip
+}
 
 
 def write_message(step: model.Step) -> dict[str, model.Json]:
@@ -61,19 +66,17 @@ def write_message(step: model.Step) -> dict[str, model.Json]:
 
 
 def _part(part: model.Part) -> model.Json:
-    beside = part.extra or {}
+    found: dict[str, model.Json] = {**(part.extra or {})}
     if part.kind in {"text", "reasoning", "refusal"}:
         held = "refusal" if part.kind == "refusal" else "content"
-        return {**beside, "type": part.kind, held: part.text or ""}
-    modality = _MODALITIES.get(part.kind)
-    if modality is None:
-        return {**beside, "type": part.kind}
-    about = {"modality": modality, "mime_type": part.media_type}
-    if part.data is not None:
-        return {**beside, **about, "type": "blob", "content": part.data}
-    if part.uri is not None:
-        return {**beside, **about, "type": "uri", "uri": part.uri}
-    return {**beside, **about, "type": part.kind}
+        return {**found, "type": part.kind, held: part.text or ""}
+    if part.kind in _MODALITIES:
+        found |= {"modality": _MODALITIES[part.kind], "mime_type": part.media_type}
+        if part.data is not None:
+            return {**found, "type": "blob", "content": part.data}
+        if part.uri is not None:
+            return {**found, "type": "uri", "uri": part.uri}
+    return {**found, "type": part.kind}
 
 
 def _call(call: model.ToolCall) -> model.Json:
@@ -115,13 +118,8 @@ def _with_verdicts(span: RawSpan, records: list[model.Record], how: Verdicts) ->
         events = [_verdict_event(record, span) for record in records]
         return replace(span, events=(*span.events, *events))
     # The first place behind the evaluations that a span has already.
-    taken = [
-        int(place)
-        for key in span.attributes
-        if key.startswith(_PREFIX)
-        and (place := key.removeprefix(_PREFIX).split(".")[0]).isdecimal()
-        and len(place) < 7
-    ]
+    keys = [key.split(".") for key in span.attributes if key.startswith(_PREFIX)]
+    taken = [int(place) for _, place, *_ in keys if place.isdecimal() and len(place) < 7]
     added: dict[str, model.Json] = {}
     for at, record in enumerate(records, max(taken, default=-1) + 1):
         added |= {f"{_PREFIX}{at}.evaluation.{key}": found for key, found in _evaluation(record)}
@@ -146,12 +144,11 @@ def _verdict_event(record: model.Record, span: RawSpan) -> SpanEvent:
 def _provenance(record: model.Record) -> dict[str, model.Json]:
     """Return what the conventions have no name for; the version marks a verdict of ours."""
     answer = record.answer
-    about: dict[str, model.Json] = {
-        "version": record.version, "family": record.family, "step": answer.step,
-        "case": record.case, "facts": record.facts, "judge": record.judge, "rubric": record.rubric,
-        "prompt": record.prompt, "repeat": record.repeat or None, "cost_usd": record.cost_usd,
-        "seconds": record.seconds,
-    }  # fmt: skip
+    about: dict[str, model.Json] = {"version": record.version, "family": record.family}
+    about |= {"step": answer.step, "case": record.case, "facts": record.facts}
+    about |= {"judge": record.judge, "rubric": record.rubric, "prompt": record.prompt}
+    about |= {"repeat": record.repeat or None, "cost_usd": record.cost_usd}
+    about["seconds"] = record.seconds
     if isinstance(answer, model.Verdict):
         about |= {"cites": list(answer.cites) or None, "confidence": answer.confidence}
     if record.usage is not None:
@@ -181,8 +178,11 @@ _SCOPE = "stepscope"
 # On the root of our own spans: messages that no later answer was given.
 _MESSAGES_KEY = "stepscope.messages"
 _OPERATIONS: dict[model.StepKind, str] = {
-    "plan": "plan", "handoff": "agent_handoff", "retrieval": "retrieval", "guardrail": "guardrail",
-}  # fmt: skip
+    "plan": "plan",
+    "handoff": "agent_handoff",
+    "retrieval": "retrieval",
+    "guardrail": "guardrail",
+}
 # Steps that are spans of their own whoever makes them.
 _OWN = frozenset({"retrieval", "guardrail"})
 _INT = 2**63
@@ -243,14 +243,9 @@ def _place(run: model.Trajectory, index: int) -> int:
 
 def _root(template: RawSpan, run: model.Trajectory, trailing: list[model.Step]) -> RawSpan:
     about: dict[str, model.Json] = {"gen_ai.operation.name": "invoke_agent"}
-    for key, value in (
-        ("gen_ai.agent.name", run.agent),
-        ("gen_ai.agent.version", run.agent_version),
-        ("gen_ai.conversation.id", run.tags.get("session")),
-        ("gen_ai.workflow.name", run.workflow),
-    ):
-        if value:
-            about[key] = value
+    known = {"agent.name": run.agent, "agent.version": run.agent_version}
+    known |= {"conversation.id": run.tags.get("session"), "workflow.name": run.workflow}
+    about |= {f"gen_ai.{key}": value for key, value in known.items() if value}
     about |= write_usage(run.usage)
     if run.tools:
         about["gen_ai.tool.definitions"] = pack_attribute(
@@ -286,12 +281,17 @@ def _chat(template: RawSpan, at: int, step: model.Step, heard: list[model.Step])
     said = {**write_message(step), "finish_reason": step.finish_reason or "unknown"}
     about["gen_ai.output.messages"] = pack_attribute([said])
     return replace(
-        template, span_id=_span_id(template.trace_id, "step", at), parent_id=template.span_id,
+        template,
+        span_id=_span_id(template.trace_id, "step", at),
+        parent_id=template.span_id,
         name=f"{operation} {name}" if name else operation,
-        kind="client" if operation == "chat" else "internal", start_ns=_ns(step.start),
-        end_ns=_ns(step.end), status="unset" if step.error is None else "error",
-        status_message=step.error, attributes=about,
-    )  # fmt: skip
+        kind="client" if operation == "chat" else "internal",
+        start_ns=_ns(step.start),
+        end_ns=_ns(step.end),
+        status="unset" if step.error is None else "error",
+        status_message=step.error,
+        attributes=about,
+    )
 
 
 def classify_error(error: str) -> str:
@@ -315,10 +315,8 @@ def _tool(template: RawSpan, exchange: model.Exchange, run: model.Trajectory) ->
         status, message = "error", result.error or result.text or None
         about["error.type"] = classify_error(result.error or "")
     elif result is not None:
-        response = write_response(result)
-        about["gen_ai.tool.call.result"] = (
-            response if isinstance(response, str) else pack_attribute(response)
-        )
+        said = write_response(result)
+        about["gen_ai.tool.call.result"] = said if isinstance(said, str) else pack_attribute(said)
     asking = run.steps[_place(run, exchange.step)]
     began, ended = _ns(asking.end) or _ns(asking.start), None
     if exchange.result_step is not None and exchange.result_step != exchange.step:
@@ -377,17 +375,12 @@ def restore_spans(
     """Return a run's recorded spans, under `trace_id` if given, and the id of each step's span."""
     written = trace_id or values.make_id(run.source.run_id or run.id, values.TRACE_DIGITS)
     originals = list_recorded_spans(run)
-    spans = [
-        replace(
-            span,
-            trace_id=written,
-            span_id=values.make_id(span.span_id, values.SPAN_DIGITS),
-            parent_id=None
-            if span.parent_id is None
-            else values.make_id(span.parent_id, values.SPAN_DIGITS),
-        )
-        for span in originals
-    ]
+    spans: list[RawSpan] = []
+    for span in originals:
+        above = span.parent_id
+        parent = None if above is None else values.make_id(above, values.SPAN_DIGITS)
+        own = values.make_id(span.span_id, values.SPAN_DIGITS)
+        spans.append(replace(span, trace_id=written, span_id=own, parent_id=parent))
     root = find_root(originals)
     places = {span.span_id: at for at, span in enumerate(originals)}
     return spans, [spans[places.get(step.span or "", root)].span_id for step in run.steps]
@@ -397,11 +390,10 @@ def list_recorded_spans(run: model.Trajectory) -> list[RawSpan]:
     """Return the spans of a run as its recorder wrote them."""
     beside = run.extra or {}
     facts, resources = beside.get("span_facts"), beside.get("resources")
-    listed = facts if isinstance(facts, list) and len(facts) == len(run.spans) else []
-    return [
-        _span(node, run.source.run_id or "", listed[at] if listed else {}, resources)
-        for at, node in enumerate(run.spans)
-    ]
+    if not isinstance(facts, list) or len(facts) != len(run.spans):
+        facts = [{}] * len(run.spans)
+    trace, pairs = run.source.run_id or "", zip(run.spans, facts, strict=True)
+    return [_span(node, trace, held, resources) for node, held in pairs]
 
 
 def _span(node: model.Span, trace_id: str, facts: model.Json, resources: model.Json) -> RawSpan:
@@ -410,13 +402,22 @@ def _span(node: model.Span, trace_id: str, facts: model.Json, resources: model.J
     known = isinstance(resources, list) and isinstance(at, int) and 0 <= at < len(resources)
     resource = resources[at] if known else {}
     return RawSpan(
-        trace_id=trace_id, span_id=node.id, parent_id=node.parent, name=node.name, kind=node.kind,
-        start_ns=node.start_ns, end_ns=node.end_ns, status=_STATUSES[node.status],
-        status_message=message if isinstance(message, str) else None, attributes=node.attributes,
+        trace_id=trace_id,
+        span_id=node.id,
+        parent_id=node.parent,
+        name=node.name,
+        kind=node.kind,
+        start_ns=node.start_ns,
+        end_ns=node.end_ns,
+        status=_STATUSES[node.status],
+        status_message=message if isinstance(message, str) else None,
+        attributes=node.attributes,
         events=tuple([_event(event) for event in node.events]),
         resource=resource if isinstance(resource, dict) else {},
-        scope=scope if isinstance(scope, str) else None, links=node.links, extra=about or None,
-    )  # fmt: skip
+        scope=scope if isinstance(scope, str) else None,
+        links=node.links,
+        extra=about or None,
+    )
 
 
 def _event(event: model.Json) -> SpanEvent:

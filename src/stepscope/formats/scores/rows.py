@@ -187,11 +187,11 @@ def _columns_to_rows(columns: dict[str, list[str | float | int | None]], rows: I
 
 
 def _check_index(name: str, cell: str | float | int | None) -> int:
-    text = str(cell)
+    text, said = str(cell), f"{name} is {_quote_cell(cell)}"
     if not (text and _DIGITS.issuperset(text)) or len(text) > len(str(INDEX_LIMIT)):
-        raise TraceError(f"{name} is {_quote_cell(cell)}; expected an index, counted from 0")
+        raise TraceError(f"{said}; expected an index, counted from 0")
     if int(text) >= INDEX_LIMIT:
-        raise TraceError(f"{name} is {_quote_cell(cell)}; expected an index below {INDEX_LIMIT:,}")
+        raise TraceError(f"{said}; expected an index below {INDEX_LIMIT:,}")
     return int(text)
 
 
@@ -281,17 +281,16 @@ def _parse_plain_lines(block: bytes, numbers: Ints) -> ScoreRows | None:
     }
     if ((score < 0) | (score > 1)).any() or any((cells < 0).any() for cells in told.values()):
         return None
-    judges = [row.judge or "" for row in rows]
+    judges, numbered = [row.judge or "" for row in rows], any(r is not None for r in repeats)
     return ScoreRows(
         row=numbers,
         run=[row.run for row in rows],
         step=np.array([row.step for row in rows], np.int64),
         score=score,
-        repeat=np.array([r or 0 for r in repeats], np.int64) if any(
-            r is not None for r in repeats) else None,
+        repeat=np.array([r or 0 for r in repeats], np.int64) if numbered else None,
         numbers=told,
         texts={"judge": judges} if any(judges) else {},
-    )  # fmt: skip
+    )
 
 
 def _read_json_records(stream: Stream, number: int) -> Iterator[ScoreRows | Quarantined]:
@@ -391,27 +390,20 @@ def _read_csv(stream: Stream) -> Iterator[ScoreRows | Quarantined]:
             return
         text = block.replace("\r\n", "\n").removesuffix("\n")
         rows = text.count("\n") + 1
-        chunk = _parse_block(text, names, mark, np.arange(number, number + rows, dtype=np.int64))
+        raw, width = np.frombuffer(text.encode(), np.uint8), len(names)
+        ends = raw[(raw == ord(mark)) | (raw == _NEWLINE)] == _NEWLINE
+        chunk = None
+        # Every so-and-so-many cells, and nowhere else, a line must end; the last has no end here.
+        if len(ends) + 1 == width * rows and ends[width - 1 :: width].sum() == ends.sum():
+            cells = text.replace("\n", mark).split(mark)
+            columns = {name: cells[at::width] for at, name in enumerate(names)}
+            chunk = rows_from_columns(columns, np.arange(number, number + rows, dtype=np.int64))
         if chunk is not None:
             yield chunk
         else:
             lines = [line.split(mark) if line else [] for line in text.split("\n")]
             yield from _check_lines(lines, names, number, stream.uri)
         number += rows
-
-
-def _parse_block(text: str, names: Sequence[str], mark: str, numbers: Ints) -> ScoreRows | None:
-    """Return lines without quotes as columns; None where one has too many cells, or a wrong one."""
-    raw = np.frombuffer(text.encode(), np.uint8)
-    ends = raw[(raw == ord(mark)) | (raw == _NEWLINE)] == _NEWLINE
-    width = len(names)
-    # Every so-and-so-many cells, and nowhere else, a line must end; the last has no end here.
-    if (len(ends) + 1) % width or ends[width - 1 :: width].sum() != ends.sum():
-        return None
-    if len(ends) + 1 != width * len(numbers):
-        return None
-    cells = text.replace("\n", mark).split(mark)
-    return rows_from_columns({name: cells[at::width] for at, name in enumerate(names)}, numbers)
 
 
 def _read_quoted(

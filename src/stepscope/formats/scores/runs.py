@@ -39,9 +39,8 @@ class ScoredRuns:
     """Whole runs: rows ordered by run, judge, step, repeat."""
 
     names: list[str]  # the runs, m of them, in the order of their first rows
-    starts: (
-        table.Ints
-    )  # shape (m + 1,), where the rows of each run begin; the last entry is their number
+    # shape (m + 1,), where the rows of each run begin; the last entry is their number
+    starts: table.Ints
     rows: table.ScoreRows  # the rows
 
 
@@ -117,9 +116,9 @@ def _order_rows(rows: table.ScoreRows, uri: str) -> Iterator[ScoredRuns | Quaran
     if twice.any():
         for at in np.flatnonzero(twice).tolist():
             name, before = table.quote_text(rows.run[at], _NAME_LENGTH), int(rows.row[at - 1])
-            advice = "each scoring of a step has its own repeat"
-            if rows.repeat is None:
-                advice = "a second scoring needs a column repeat"
+            advice = "a second scoring needs a column repeat"
+            if rows.repeat is not None:
+                advice = "each scoring of a step has its own repeat"
             fault = f"run {name}, step {int(rows.step[at])} is scored in row {before} too; {advice}"
             yield _quarantine_at(rows, at, fault, uri)
         rows = take_rows(rows, np.flatnonzero(~twice))
@@ -170,8 +169,8 @@ def join_rows(parts: Sequence[table.ScoreRows]) -> table.ScoreRows:
     """Return the rows of several chunks; a column that one of them lacks is empty there."""
     if len(parts) == 1:
         return parts[0]
-    numbers = {name: None for part in parts for name in part.numbers}
-    texts = {name: None for part in parts for name in part.texts}
+    numbers = dict.fromkeys(name for part in parts for name in part.numbers)
+    texts = dict.fromkeys(name for part in parts for name in part.texts)
     repeats = [np.zeros(len(p), np.int64) if p.repeat is None else p.repeat for p in parts]
     return table.ScoreRows(
         row=np.concatenate([part.row for part in parts]),
@@ -196,7 +195,7 @@ _SURE, _NEARLY = 0.95, 0.6
 
 
 def _likeness(opening: Opening) -> float:
-    first = next(iter(opening.records), None)
+    first = opening.first_record
     if not isinstance(first, dict):
         return 0.0
     cells = {table.column_name(str(key)): first[key] for key in reversed(first)}
@@ -265,12 +264,8 @@ def _runs(
 def _step_score(rows: table.ScoreRows, i: int) -> StepScore:
     value = float(rows.score[i])
     # The reason, and what stands in columns that have no place of their own.
-    said = [rows.text_at("reason", i)]
-    said += [
-        f"{name}={cells[i]}"
-        for name, cells in rows.texts.items()
-        if name not in table.KNOWN_COLUMNS and cells[i]
-    ]
+    others = {n: cells[i] for n, cells in rows.texts.items() if n not in table.KNOWN_COLUMNS}
+    said = [rows.text_at("reason", i), *[f"{name}={cell}" for name, cell in others.items() if cell]]
     return StepScore(
         step=int(rows.step[i]),
         value=None if math.isnan(value) else value,

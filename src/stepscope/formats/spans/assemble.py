@@ -47,8 +47,8 @@ from stepscope.model import (
     Step,
     Stream,
     ToolDef,
+    TraceLabel,
     Trajectory,
-    Usage,
     Warn,
 )
 from stepscope.model import Span as Node
@@ -58,10 +58,15 @@ from stepscope.values import sum_known
 
 # The most telling first: what one leaves out, the next may say.
 _DIALECTS = (
-    vercel.read_vercel, openai_agents.read_openai_agents, openinference.read_openinference,
-    langfuse.read_langfuse, openinference.read_mlflow, langsmith.read_langsmith, gen_ai.read_gen_ai,
+    vercel.read_vercel,
+    openai_agents.read_openai_agents,
+    openinference.read_openinference,
+    langfuse.read_langfuse,
+    openinference.read_mlflow,
+    langsmith.read_langsmith,
+    gen_ai.read_gen_ai,
     gen_ai.read_pydantic_ai,
-)  # fmt: skip
+)
 _NO_CONTENT = SpanContent()
 _EVALUATION = "gen_ai.evaluation."
 # Ids of runs are 32 hex digits.
@@ -136,11 +141,8 @@ def _strip_export(spans: Sequence[RawSpan], limits: Limits) -> tuple[list[RawSpa
                 about = decode_object(value, limits)
                 if isinstance(about, dict) and VERSION_KEY in about:
                     ours.append(key.removesuffix("metadata"))
-        events = tuple(
-            event
-            for event in span.events
-            if event.name != EVALUATION_EVENT or VERSION_KEY not in event.attributes
-        )
+        verdict = [e.name == EVALUATION_EVENT and VERSION_KEY in e.attributes for e in span.events]
+        events = tuple(e for e, is_ours in zip(span.events, verdict, strict=True) if not is_ours)
         verdicts += len(ours) - 1 + len(span.events) - len(events)
         kept = {k: v for k, v in span.attributes.items() if not k.startswith(tuple(ours))}
         bare.append(msgspec.structs.replace(span, events=events, attributes=kept))
@@ -216,10 +218,18 @@ def _draft_trace(
     if not steps:
         reason = f"none of {len(spans)} spans is of a model, a tool or an agent that speaks"
         warnings.append(Warn("no_agent_span", reason))
+    # Where the steps have no usage, what agents say of themselves.
+    own = [Step(index=0, actor="agent", usage=x.usage) for x in _outermost(read, tree, "usage")]
     roots = [at for at in tree.order if tree.parents[at] is None]
-    start, end = _bounds(spans)
+    starts = [span.start_ns for span in spans if span.start_ns is not None]
+    ends = [span.end_ns for span in spans if span.end_ns is not None]
     session = next((said.session for said in read if said.session is not None), None)
-    # Evaluations of a whole trace have no step.
+    labels: list[TraceLabel] = []
+    for at, said in enumerate(read):
+        for label in said.labels:
+            # Evaluations of a whole trace have no step.
+            step = None if "of" in (label.extra or {}) else collected.first.get(at)
+            labels.append(msgspec.structs.replace(label, step=step))
     return Trajectory(
         id="",
         name=trace_id,
@@ -229,33 +239,31 @@ def _draft_trace(
         agent=next((s.agent for s in steps if s.actor == "agent" and not s.replayed), None),
         tags={} if session is None else {"session": session},
         tools=_tools(tree) or None,
-        spans=tuple(
-            [
-                Node(
-                    id=span.span_id, parent=span.parent_id, name=span.name, kind=span.kind,
-                    start_ns=span.start_ns, end_ns=span.end_ns, status=_STATUSES[span.status],
-                    attributes=span.attributes,
-                    events=tuple([msgspec.to_builtins(event) for event in span.events]),
-                    links=span.links,
-                )
-                for span in spans
-            ]
-        ),
+        spans=tuple(map(_node, spans)),
         termination=next((read[at].failed for at in roots if read[at].failed is not None), None),
-        labels=tuple(
-            label
-            if label.extra is not None and "of" in label.extra
-            else msgspec.structs.replace(label, step=collected.first.get(at))
-            for at, said in enumerate(read)
-            for label in said.labels
-        ),
-        usage=_usage(steps, read, tree),
+        labels=tuple(labels),
+        usage=total_usage(steps) or total_usage(own),
         cost_usd=_cost(steps, read, tree),
-        start=start,
-        end=end,
+        start=Instant(min(starts), str(min(starts))) if starts else None,
+        end=Instant(max(ends), str(max(ends))) if ends else None,
         warnings=tuple(warnings),
         extra=_extra(spans, extra),
-    )  # fmt: skip
+    )
+
+
+def _node(span: RawSpan) -> Node:
+    return Node(
+        id=span.span_id,
+        parent=span.parent_id,
+        name=span.name,
+        kind=span.kind,
+        start_ns=span.start_ns,
+        end_ns=span.end_ns,
+        status=_STATUSES[span.status],
+        attributes=span.attributes,
+        events=tuple([msgspec.to_builtins(event) for event in span.events]),
+        links=span.links,
+    )
 
 
 def _warnings(tree: SpanTree, first: Mapping[int, int]) -> list[Warn]:
@@ -273,13 +281,6 @@ def _warnings(tree: SpanTree, first: Mapping[int, int]) -> list[Warn]:
         parent = tree.parents[at]
         nearest[at] = below.get(at, None if parent is None else nearest[parent])
     return [msgspec.structs.replace(warn, step=nearest[at]) for at, warn in tree.faults]
-
-
-def _bounds(spans: Sequence[RawSpan]) -> tuple[Instant | None, Instant | None]:
-    starts = [span.start_ns for span in spans if span.start_ns is not None]
-    ends = [span.end_ns for span in spans if span.end_ns is not None]
-    first = Instant(min(starts), str(min(starts))) if starts else None
-    return first, Instant(max(ends), str(max(ends))) if ends else None
 
 
 def _tools(tree: SpanTree) -> tuple[ToolDef, ...]:
@@ -302,13 +303,6 @@ def _outermost(read: Sequence[SpanContent], tree: SpanTree, name: str) -> list[S
             covered.add(at)
             found.append(read[at])
     return found
-
-
-def _usage(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> Usage | None:
-    """Return the sum over the steps; where they have none, what agents say of themselves."""
-    frames = _outermost(read, tree, "usage")
-    own = [Step(index=0, actor="agent", usage=said.usage) for said in frames]
-    return total_usage(steps) or total_usage(own)
 
 
 def _cost(steps: Sequence[Step], read: Sequence[SpanContent], tree: SpanTree) -> float | None:

@@ -94,9 +94,12 @@ def normalise_usage(
     if given is not None and given < cached:
         given += cached
     told = Usage(
-        input_total=given, cache_read=read, cache_write=written, output_total=made,
+        input_total=given,
+        cache_read=read,
+        cache_write=written,
+        output_total=made,
         reasoning=reasoning,
-    )  # fmt: skip
+    )
     return None if told == Usage() else told
 
 
@@ -210,9 +213,12 @@ def read_usage_details(told: Json, limits: Limits) -> Usage | None:
                 given, made = given + in_too, made + out_too
                 break
     return normalise_usage(
-        given, made, read=find_count(told, *_CACHE_READ),
-        written=find_count(told, *_CACHE_WRITTEN), reasoning=find_count(told, *_REASONED),
-    )  # fmt: skip
+        given,
+        made,
+        read=find_count(told, *_CACHE_READ),
+        written=find_count(told, *_CACHE_WRITTEN),
+        reasoning=find_count(told, *_REASONED),
+    )
 
 
 def _sum_details(told: Mapping[str, Json], *words: str) -> int:

@@ -25,10 +25,10 @@ from stepscope.model import Json, Quarantined
 
 _NAME = "spans"
 _STATUSES: dict[str, SpanStatus] = {
-    "OK": "ok", "ERROR": "error", "UNSET": "unset", "STATUS_CODE_OK": "ok",
-    "STATUS_CODE_ERROR": "error", "STATUS_CODE_UNSET": "unset", "0": "unset", "1": "ok",
-    "2": "error",
-}  # fmt: skip
+    **dict.fromkeys(("OK", "STATUS_CODE_OK", "1"), "ok"),
+    **dict.fromkeys(("ERROR", "STATUS_CODE_ERROR", "2"), "error"),
+    **dict.fromkeys(("UNSET", "STATUS_CODE_UNSET", "0"), "unset"),
+}
 _KNOWN = frozenset(
     "trace_id traceId span_id spanId context spanContext parent_span_id parentSpanId parent_id "
     "parentId name kind start_time startTime start_time_unix_nano startTimeUnixNano end_time "
@@ -102,23 +102,35 @@ def read_flat_span(record: Json) -> RawSpan:
     told = status if isinstance(status, dict) else {"code": status, "message": message}
     code = str(told.get("code", told.get("status_code", ""))).removeprefix("StatusCode.")
     message = text_at(told, "message") or text_at(told, "description")
-    links = record.get("links") or []
+    above, links = record.get("parentSpanContext"), record.get("links") or []
+    parent = find_text(record, "parent_span_id", "parentSpanId", "parent_id", "parentId")
+    parent = None if parent is None else parent.removeprefix("0x")
+    resource = record.get("resource")
+    inner = resource.get("attributes") if isinstance(resource, dict) else None
+    if not isinstance(resource, dict):
+        resource = {} if resource is None else {"resource": resource}
     events = record.get("span_events", record.get("events"))
     listed = events if isinstance(events, list) else [] if events is None else [events]
     extra = {**(rest(record, _KNOWN) or {}), **_more(record)}
     if status is not None and (code.upper() not in _STATUSES or not told.keys() <= _STATUS):
         extra["status"] = status
     return RawSpan(
-        trace_id=ids[0], span_id=ids[1], parent_id=_parent(record),
+        trace_id=ids[0],
+        span_id=ids[1],
+        parent_id=text_at(above, "spanId") if isinstance(above, dict) else parent,
         name=text_at(record, "name") or "",
         kind="" if kind is None else str(kind).removeprefix("SpanKind.").lower(),
-        start_ns=find_ns(record, *_STARTS), end_ns=find_ns(record, *_ENDS),
-        status=_STATUSES.get(code.upper(), "unset"), status_message=message,
+        start_ns=find_ns(record, *_STARTS),
+        end_ns=find_ns(record, *_ENDS),
+        status=_STATUSES.get(code.upper(), "unset"),
+        status_message=message,
         attributes=read_span_attributes(record.get("attributes")),
         events=tuple([_event(event) for event in listed]),
-        resource=_resource(record.get("resource")), scope=_scope(record),
-        links=tuple(links) if isinstance(links, list) else (links,), extra=extra or None,
-    )  # fmt: skip
+        resource=inner if isinstance(inner, dict) and len(resource) <= 2 else resource,
+        scope=_scope(record),
+        links=tuple(links) if isinstance(links, list) else (links,),
+        extra=extra or None,
+    )
 
 
 def _more(record: dict[str, Json]) -> dict[str, Json]:
@@ -158,14 +170,6 @@ def _joined(key: str, value: Json) -> Iterator[tuple[str, Json]]:
     yield from found or [(key, value)]
 
 
-def _parent(record: dict[str, Json]) -> str | None:
-    above = record.get("parentSpanContext")
-    if isinstance(above, dict):
-        return text_at(above, "spanId")
-    parent = find_text(record, "parent_span_id", "parentSpanId", "parent_id", "parentId")
-    return None if parent is None else parent.removeprefix("0x")
-
-
 def find_ns(record: dict[str, Json], *keys: str) -> int | None:
     """Return the first time under any of the keys, in nanoseconds UTC since 1970."""
     times = (parse_nanoseconds(record.get(key)) for key in keys)
@@ -188,13 +192,6 @@ def _event(record: Json) -> SpanEvent:
     name = text_at(record, "name") or text_at(record, "event_name")
     time = parse_nanoseconds(record.get("timestamp", record.get("time")))
     return make_event(name, time, record.get("attributes"), rest(record, _EVENT))
-
-
-def _resource(resource: Json) -> dict[str, Json]:
-    if not isinstance(resource, dict):
-        return {} if resource is None else {"resource": resource}
-    inner = resource.get("attributes")
-    return inner if isinstance(inner, dict) and len(resource) <= 2 else resource
 
 
 def _scope(record: dict[str, Json]) -> str | None:

@@ -36,14 +36,16 @@ from stepscope.safety.limits import Limits
 
 _INVALID = frozenset({"type", "id", "name", "args", "error", "index"})
 # Classes of messages, and the types that they write.
-_CLASSES = {
-    "HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool",
-    "FunctionMessage": "function",
-}  # fmt: skip
+_CLASSES = {f"{one}Message": one.lower() for one in "Human AI System Tool Function".split()}
 _LANGCHAIN_MEDIA: dict[str, PartKind] = {
-    "image": "image", "audio": "audio", "file": "file", "video": "file", "document": "file",
-}  # fmt: skip
+    "image": "image",
+    "audio": "audio",
+    **dict.fromkeys(("file", "video", "document"), "file"),
+}
 _MEDIUM_KEYS = frozenset("type source source_type base64 data url mime_type media_type".split())
+# Where a message's metadata names the model, and why it stopped.
+MODEL_KEYS = ("model_name", "model", "model_id")
+REASON_KEYS = ("finish_reason", "stop_reason", "done_reason", "stopReason")
 # What is quoted of an error: enough to recognise it.
 _QUOTE = 200
 
@@ -123,21 +125,20 @@ def read_langchain_usage(told: Json) -> Usage | None:
 
 def find_langchain_model(message: Mapping[str, Json]) -> str | None:
     """Return the model that a message of the assistant names."""
-    about = object_at(message, "response_metadata")
-    return attributes.find_text(about, "model_name", "model", "model_id")
+    return attributes.find_text(object_at(message, "response_metadata"), *MODEL_KEYS)
 
 
 def find_stop_reason(message: Mapping[str, Json]) -> str | None:
     """Return why the model stopped, as a message of the assistant says it."""
-    about = object_at(message, "response_metadata")
-    return attributes.find_text(about, "finish_reason", "stop_reason", "done_reason", "stopReason")
+    return attributes.find_text(object_at(message, "response_metadata"), *REASON_KEYS)
 
 
 _CALLS: dict[str, Literal["function", "server", "mcp"]] = {
-    "tool_call": "function", "tool-call": "function", "tool_use": "function",
-    "function_call": "function", "custom_tool_call": "function", "function": "function",
-    "server_tool_call": "server", "server_tool_use": "server", "mcp_tool_use": "mcp",
-}  # fmt: skip
+    **dict.fromkeys(("tool_call", "tool-call", "tool_use", "function"), "function"),
+    **dict.fromkeys(("function_call", "custom_tool_call"), "function"),
+    **dict.fromkeys(("server_tool_call", "server_tool_use"), "server"),
+    "mcp_tool_use": "mcp",
+}
 _RESULTS = frozenset(
     "tool_call_response tool-result tool_result function_call_output server_tool_call_response "
     "custom_tool_call_output server_tool_result".split()
@@ -196,14 +197,12 @@ def _parse_printed_result(said: str) -> Json:
         return None
     if not isinstance(tree, ast.Call):
         return None
-    fields = {
-        word.arg: word.value.value
-        for word in tree.keywords
-        if word.arg is not None
-        and isinstance(word.value, ast.Constant)
-        and isinstance(word.value.value, str)
-    }
-    return {**fields, "type": "function_call"}
+    found: dict[str, Json] = {}
+    for word in tree.keywords:
+        match word:
+            case ast.keyword(arg=str(name), value=ast.Constant(value=str(text))):
+                found[name] = text
+    return {**found, "type": "function_call"}
 
 
 def read_result(entry: dict[str, Json]) -> ToolResult | None:
@@ -255,12 +254,9 @@ def read_result_parts(held: Json) -> tuple[Part, ...]:
     if isinstance(held, str):
         inner = _unwrap_result(held)
         return (Part("text", held),) if inner is held else read_result_parts(inner)
-    if (
-        isinstance(held, list)
-        and held
-        and all((isinstance(entry, dict) and isinstance(entry.get("type"), str)) for entry in held)
-    ):
-        return tuple([read_block(entry) for entry in held])
+    if isinstance(held, list) and held:
+        if all((isinstance(entry, dict) and isinstance(entry.get("type"), str)) for entry in held):
+            return tuple([read_block(entry) for entry in held])
     if isinstance(held, dict) and held.keys() <= {"type", "value"} and "value" in held:
         return read_result_parts(held["value"])
     return (Part("text", msgspec.json.encode(held, order="deterministic").decode()),)
@@ -305,10 +301,11 @@ def read_block(entry: dict[str, Json]) -> Part:
 
 
 _ACTORS: dict[str, Actor] = {
-    "system": "system", "developer": "system", "user": "user", "human": "user",
-    "assistant": "agent", "ai": "agent", "aimessagechunk": "agent", "model": "agent",
-    "tool": "environment", "function": "environment",
-}  # fmt: skip
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "aimessagechunk", "model"), "agent"),
+    **dict.fromkeys(("tool", "function"), "environment"),
+}
 _KNOWN = frozenset(
     "role type content contents parts text tool_calls tool_call_id name finish_reason message "
     "reasoning_content refusal id function_call additional_kwargs response_metadata "
@@ -468,12 +465,10 @@ def _message(value: dict[str, Json], actor: Actor, limits: Limits) -> SpanMessag
         parts, known = [], _ANSWER if results[0].source == "explicit" else _KNOWN
     if results and not parts and not calls:
         actor = "environment"
-    finish, name = value.get("finish_reason"), value.get("name")
-    return SpanMessage(
-        actor, tuple(parts), tuple(calls), tuple(results),
-        name if isinstance(name, str) and actor != "environment" else None,
-        finish if isinstance(finish, str) else None, rest(value, known),
-    )  # fmt: skip
+    finish, name = text_at(value, "finish_reason"), text_at(value, "name")
+    name = None if actor == "environment" else name
+    held = tuple(parts), tuple(calls), tuple(results)
+    return SpanMessage(actor, *held, name, finish, rest(value, known))
 
 
 def _calls(value: dict[str, Json]) -> list[Json]:
@@ -536,12 +531,10 @@ def _written(said: str, limits: Limits) -> tuple[ToolCall, ...]:
     if not said.startswith('[{"'):
         return ()
     listed = attributes.decode_object(said, limits)
-    if not isinstance(listed, list) or not all(_is_call(entry) for entry in listed):
+    needed = {"name", "arguments"}
+    if not isinstance(listed, list) or not all(
+        needed <= object_at(entry, "function").keys() for entry in listed
+    ):
         return ()
     made = [read_call(entry, limits) for entry in listed]
     return tuple([found for found in made if found is not None])
-
-
-def _is_call(entry: Json) -> bool:
-    function = entry.get("function") if isinstance(entry, dict) else None
-    return isinstance(function, dict) and {"name", "arguments"} <= function.keys()

@@ -86,9 +86,8 @@ def limit_attributes(span: RawSpan, limits: Limits) -> RawSpan:
     kept = dict(islice(about.items(), limits.attributes))
     others = dict(islice(about.items(), limits.attributes, None))
     told = {"count": len(others), "sha256": sha256(msgspec.json.encode(others)).hexdigest()}
-    return msgspec.structs.replace(
-        span, attributes=kept, extra={**(span.extra or {}), ATTRIBUTES_LEFT_OUT: told}
-    )
+    extra = {**(span.extra or {}), ATTRIBUTES_LEFT_OUT: told}
+    return msgspec.structs.replace(span, attributes=kept, extra=extra)
 
 
 def limit_trace(
@@ -107,9 +106,17 @@ def limit_trace(
 
 # What a span records. A `chain` is a frame around others, `other` nothing of an agent at all.
 Operation = Literal[
-    "model", "tool", "agent", "chain", "handoff", "retrieval", "guardrail", "embedding",
-    "evaluation", "other",
-]  # fmt: skip
+    "model",
+    "tool",
+    "agent",
+    "chain",
+    "handoff",
+    "retrieval",
+    "guardrail",
+    "embedding",
+    "evaluation",
+    "other",
+]
 
 
 class SpanMessage(NamedTuple):

@@ -17,10 +17,16 @@ from operator import itemgetter
 
 import msgspec
 
-from stepscope.formats.fields import ToolStatus, infer_text_status, parts_text
+from stepscope.formats.fields import (
+    ToolStatus,
+    infer_text_status,
+    merge_extra,
+    parts_text,
+    step_kind,
+)
 from stepscope.formats.spans.span import RawSpan, SpanContent, SpanMessage
 from stepscope.formats.spans.tree import SpanTree
-from stepscope.model import Actor, Instant, Json, Step, StepKind, ToolCall, ToolResult, call_key
+from stepscope.model import Actor, Instant, Step, StepKind, ToolCall, ToolResult, call_key
 
 
 class PendingCalls:
@@ -158,12 +164,17 @@ class SpanSteps:
         agent = self._tree.agents[at]
         own = self._tree.contents[at].agent
         return Step(
-            index=len(self.steps), actor=actor, kind=kind, parts=message.parts,
-            calls=message.calls, results=message.results,
+            index=len(self.steps),
+            actor=actor,
+            kind=kind,
+            parts=message.parts,
+            calls=message.calls,
+            results=message.results,
             agent=(agent or own or message.name) if actor == "agent" else message.name,
-            finish_reason=message.finish, span=self._spans[at].span_id or None,
+            finish_reason=message.finish,
+            span=self._spans[at].span_id or None,
             extra=message.extra,
-        )  # fmt: skip
+        )
 
     def _context(self, at: int, said: SpanContent) -> None:
         seen: Counter[tuple[str, str]] = Counter()
@@ -212,7 +223,7 @@ class SpanSteps:
 
     def _tell(self, at: int, message: SpanMessage, *, old: bool = False) -> None:
         """Add a message that nothing said before as a step without times of its own."""
-        kind: StepKind = "call" if message.calls else "result" if message.results else "message"
+        kind = step_kind(message.calls, message.results)
         step = self._step(at, message.actor, kind, message)
         self._note(message, old=old)
         self._add(at, msgspec.structs.replace(step, replayed=True) if old else step)
@@ -243,16 +254,19 @@ class SpanSteps:
             self._blank = self._blank or not (said.outputs or said.output_value)
             self._note(message)
         span = self._spans[at]
-        self._add(
-            at,
-            msgspec.structs.replace(
-                self._step(at, actor, kind, message), model=said.model, usage=said.usage,
-                cost_usd=said.cost_usd, start=_instant(span.start_ns), end=_instant(span.end_ns),
-                first_token_seconds=said.first_token_seconds,
-                finish_reason=said.finish_reason or message.finish, error=said.failed,
-                id=said.response_id,
-            ),
-        )  # fmt: skip
+        step = msgspec.structs.replace(
+            self._step(at, actor, kind, message),
+            model=said.model,
+            usage=said.usage,
+            cost_usd=said.cost_usd,
+            start=_instant(span.start_ns),
+            end=_instant(span.end_ns),
+            first_token_seconds=said.first_token_seconds,
+            finish_reason=said.finish_reason or message.finish,
+            error=said.failed,
+            id=said.response_id,
+        )
+        self._add(at, step)
 
     def _made(self, at: int, message: SpanMessage) -> None:
         """Add one of an agent's own messages, unless it was said within the agent."""
@@ -317,17 +331,13 @@ def _utterance(said: SpanContent) -> tuple[SpanMessage, Actor, StepKind]:
 def _merged(messages: tuple[SpanMessage, ...]) -> SpanMessage:
     if len(messages) == 1:
         return messages[0]._replace(actor="agent")
-    extra: dict[str, Json] = {}
-    for message in messages:
-        extra.update(message.extra or {})
     return SpanMessage(
         "agent",
         tuple([part for message in messages for part in message.parts]),
         tuple([call for message in messages for call in message.calls]),
         tuple([result for message in messages for result in message.results]),
-        None,
-        next((message.finish for message in messages if message.finish is not None), None),
-        extra or None,
+        finish=next((x.finish for x in messages if x.finish is not None), None),
+        extra=merge_extra(*[message.extra for message in messages]),
     )
 
 

@@ -63,14 +63,9 @@ def build_tree(spans: Sequence[RawSpan]) -> SpanTree:
         depth[at] = 0 if parent is None else depth[parent] + 1
         order.extend(children[at])
         faults.extend(_mistimed(spans, at, parent))
-    return SpanTree(
-        tuple(parents),
-        tuple(order),
-        tuple(start),
-        tuple(depth),
-        superseded,
-        tuple(sorted(faults, key=lambda fault: (fault[0], fault[1].code, fault[1].reason))),
-    )
+    faults.sort(key=lambda fault: (fault[0], fault[1].code, fault[1].reason))
+    found = tuple(parents), tuple(order), tuple(start), tuple(depth)
+    return SpanTree(*found, superseded, tuple(faults))
 
 
 def _find_resent(
@@ -119,20 +114,20 @@ def _cut_circles(
 
 
 def _mistimed(spans: Sequence[RawSpan], at: int, parent: int | None) -> Iterator[tuple[int, Warn]]:
-    span = spans[at]
-    if span.start_ns is not None and span.end_ns is not None and span.end_ns < span.start_ns:
-        reason = f"span {span.span_id!r} ends {span.start_ns - span.end_ns} ns before it starts"
-        yield at, Warn("span_negative_duration", reason)
-    if parent is None:
+    span, above = spans[at], None if parent is None else spans[parent]
+    start, named = span.start_ns, f"span {span.span_id!r}"
+    if start is None:
         return
-    above = spans[parent]
-    if span.start_ns is not None and above.start_ns is not None and span.start_ns < above.start_ns:
-        early = above.start_ns - span.start_ns
-        reason = f"span {span.span_id!r} starts {early} ns before its parent {above.span_id!r}"
+    if span.end_ns is not None and span.end_ns < start:
+        reason = f"{named} ends {start - span.end_ns} ns before it starts"
+        yield at, Warn("span_negative_duration", reason)
+    if above is not None and above.start_ns is not None and start < above.start_ns:
+        early = above.start_ns - start
+        reason = f"{named} starts {early} ns before its parent {above.span_id!r}"
         yield at, Warn("clock_skew", reason)
-    elif span.start_ns is not None and above.end_ns is not None and span.start_ns > above.end_ns:
-        late = span.start_ns - above.end_ns
-        reason = f"span {span.span_id!r} starts {late} ns after its parent {above.span_id!r} ended"
+    elif above is not None and above.end_ns is not None and start > above.end_ns:
+        late = start - above.end_ns
+        reason = f"{named} starts {late} ns after its parent {above.span_id!r} ended"
         yield at, Warn("clock_skew", reason)
 
 
@@ -141,9 +136,17 @@ _NEW_ROUND = frozenset({"tool", "agent", "handoff"})
 _FOLDABLE = frozenset({"model", "embedding", "retrieval"})
 # What a frame leaves to the span inside it.
 _FRAME_FIELDS = (
-    "inputs", "outputs", "input_value", "output_value", "usage", "cost_usd", "model",
-    "finish_reason", "parts", "tools",
-)  # fmt: skip
+    "inputs",
+    "outputs",
+    "input_value",
+    "output_value",
+    "usage",
+    "cost_usd",
+    "model",
+    "finish_reason",
+    "parts",
+    "tools",
+)
 
 
 def assign_roles(sayings: Sequence[SpanContent], tree: SpanTree) -> SpanTree:

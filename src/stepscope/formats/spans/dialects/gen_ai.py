@@ -25,37 +25,52 @@ from stepscope.formats.spans.attributes import (
 )
 from stepscope.formats.spans.messages import read_messages, read_result_parts
 from stepscope.formats.spans.span import Operation, RawSpan, SpanContent, SpanMessage
-from stepscope.model import Actor, Json, Part, ToolCall, Usage
+from stepscope.model import Actor, Json, Part, Usage
 from stepscope.safety.limits import Limits
 
 _OPERATIONS: dict[str, Operation] = {
-    "chat": "model", "completion": "model", "generate_content": "model", "text_completion": "model",
-    "embeddings": "embedding", "retrieval": "retrieval", "execute_tool": "tool",
-    "invoke_agent": "agent", "invoke_workflow": "agent", "agent_handoff": "handoff",
-    "guardrail": "guardrail", "create_agent": "chain", "plan": "chain",
-}  # fmt: skip
+    **dict.fromkeys(("chat", "completion", "generate_content", "text_completion"), "model"),
+    **dict.fromkeys(("invoke_agent", "invoke_workflow"), "agent"),
+    **dict.fromkeys(("create_agent", "plan"), "chain"),
+    "embeddings": "embedding",
+    "retrieval": "retrieval",
+    "execute_tool": "tool",
+    "agent_handoff": "handoff",
+    "guardrail": "guardrail",
+}
 _TRACELOOP: dict[str, Operation] = {
-    "workflow": "chain", "task": "chain", "agent": "agent", "tool": "tool",
-}  # fmt: skip
+    **dict.fromkeys(("workflow", "task"), "chain"),
+    "agent": "agent",
+    "tool": "tool",
+}
 _PREFIXES = ("gen_ai.", "traceloop.", "gcp.vertex.agent.", "llm.request.", "mcp.")
 _SESSIONS = (
-    "gen_ai.conversation.id", "gcp.vertex.agent.session_id",
+    "gen_ai.conversation.id",
+    "gcp.vertex.agent.session_id",
     "traceloop.association.properties.session_id",
-)  # fmt: skip
+)
 # What Pydantic AI's span of an agent says of it, in versions that name no operation.
 _AGENTS = frozenset({"final_result", "all_messages_events", "pydantic_ai.all_messages"})
 _ARGUMENTS = (
-    "gen_ai.tool.call.arguments", "tool_arguments", "gcp.vertex.agent.tool_call_args",
-    "traceloop.entity.input", "input",
-)  # fmt: skip
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "gcp.vertex.agent.tool_call_args",
+    "traceloop.entity.input",
+    "input",
+)
 _RESULTS = (
-    "gen_ai.tool.call.result", "tool_response", "gcp.vertex.agent.tool_response",
-    "traceloop.entity.output", "output",
-)  # fmt: skip
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "gcp.vertex.agent.tool_response",
+    "traceloop.entity.output",
+    "output",
+)
 _ROLES: dict[str, Actor] = {
-    "gen_ai.system.message": "system", "gen_ai.user.message": "user",
-    "gen_ai.assistant.message": "agent", "gen_ai.tool.message": "environment",
-}  # fmt: skip
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "agent",
+    "gen_ai.tool.message": "environment",
+}
 
 
 def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
@@ -72,6 +87,14 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         return SpanContent(operation=kind, session=find_text(about, *_SESSIONS))
     sides = ("traceloop.entity.input", "traceloop.entity.output")
     given, made = [None if kind == "tool" else about.get(key) for key in sides]
+    call, reason = None, find_text(about, "gen_ai.response.finish_reason")
+    if kind == "tool":
+        name = find_text(about, "gen_ai.tool.name", "traceloop.entity.name", "mcp.tool.name") or ""
+        own, asked = find_text(about, "gen_ai.tool.call.id"), find_value(about, *_ARGUMENTS)
+        call = make_tool_call(name, asked, own, limits)
+    match decode_object(about.get("gen_ai.response.finish_reasons"), limits):
+        case [str(first), *_]:
+            reason = first
     return SpanContent(
         operation=kind,
         inputs=() if kind == "tool" else _inputs(span, limits),
@@ -81,12 +104,12 @@ def read_gen_ai(span: RawSpan, limits: Limits) -> SpanContent | None:
         agent=find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.handoff.from_agent"),
         target=find_text(about, "gen_ai.handoff.to_agent", "gen_ai.transfer.target.name"),
         model=find_text(about, "gen_ai.response.model", "gen_ai.request.model"),
-        finish_reason=_reason(about, limits),
+        finish_reason=reason,
         response_id=find_text(about, "gen_ai.response.id"),
         usage=_usage(about),
         cost_usd=find_number(about, "operation.cost"),
         first_token_seconds=find_number(about, "gen_ai.response.time_to_first_chunk"),
-        call=_call(about, limits) if kind == "tool" else None,
+        call=call,
         parts=read_result_parts(find_value(about, *_RESULTS)) if kind == "tool" else (),
         tools=tool_defs(decode_object(about.get("gen_ai.tool.definitions"), limits)) or (),
         session=find_text(about, *_SESSIONS),
@@ -192,13 +215,6 @@ def _messages(side: Json, actor: Actor, limits: Limits) -> tuple[SpanMessage, ..
     return found
 
 
-def _reason(about: Mapping[str, Json], limits: Limits) -> str | None:
-    reasons = decode_object(about.get("gen_ai.response.finish_reasons"), limits)
-    if isinstance(reasons, list) and reasons and isinstance(reasons[0], str):
-        return reasons[0]
-    return find_text(about, "gen_ai.response.finish_reason")
-
-
 def _usage(about: Mapping[str, Json]) -> Usage | None:
     told = "gen_ai.usage."
     if not any("usage." in key for key in about):
@@ -210,17 +226,13 @@ def _usage(about: Mapping[str, Json]) -> Usage | None:
         ),
         read=find_count(about, f"{told}cache_read.input_tokens", f"{told}cache_read_input_tokens"),
         written=find_count(
-            about, f"{told}cache_write.input_tokens", f"{told}cache_creation.input_tokens",
+            about,
+            f"{told}cache_write.input_tokens",
+            f"{told}cache_creation.input_tokens",
             f"{told}cache_creation_input_tokens",
         ),
         reasoning=find_count(about, f"{told}reasoning.output_tokens", f"{told}reasoning_tokens"),
-    )  # fmt: skip
-
-
-def _call(about: Mapping[str, Json], limits: Limits) -> ToolCall:
-    name = find_text(about, "gen_ai.tool.name", "traceloop.entity.name", "mcp.tool.name") or ""
-    made = find_value(about, *_ARGUMENTS)
-    return make_tool_call(name, made, find_text(about, "gen_ai.tool.call.id"), limits)
+    )
 
 
 _ALL = ("pydantic_ai.all_messages", "all_messages_events")

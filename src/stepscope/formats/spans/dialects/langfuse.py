@@ -43,9 +43,8 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         if "openinference.span.kind" in about and f"{side}.value" in about:
             about[f"{_OWN}{side}"] = None  # the same, read in its own words
         elif isinstance(held, str) and held[:1] == '"':
-            about[f"{_OWN}{side}"] = decode_value(
-                held, limits
-            )  # a plain text that was given as JSON
+            # A plain text that was given as JSON.
+            about[f"{_OWN}{side}"] = decode_value(held, limits)
     sort = _find_operation(about, limits)
     about[f"{_OWN}input"], tools = _offered(about.get(f"{_OWN}input"), limits)
     found = read_input_output(about, f"{_OWN}input", f"{_OWN}output", sort, limits)
@@ -53,6 +52,13 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
     failed = find_text(about, f"{_OWN}level") == "ERROR"
     began = decode_value(about.get(f"{_OWN}completion_start_time"), limits)
     named = find_text(about, "gen_ai.agent.name", "agent_name", "gen_ai.agent.id") or span.name
+    call = None
+    if sort == "tool":
+        name = find_text(about, "gen_ai.tool.name", "tool.name", "ai.toolCall.name")
+        before = next((one for one in _BEFORE_NAME if span.name.startswith(one)), "")
+        name = span.name.removeprefix(before) if name is None else name
+        own = find_text(about, "gen_ai.tool.call.id", "ai.toolCall.id") or found.response_id
+        call = make_tool_call(name, about.get(f"{_OWN}input"), own, limits)
     return msgspec.structs.replace(
         found,
         operation=sort,
@@ -62,14 +68,7 @@ def read_langfuse(span: RawSpan, limits: Limits) -> SpanContent | None:
         usage=read_usage_details(about.get(f"{_OWN}usage_details"), limits),
         cost_usd=_cost(cost) if isinstance(cost, dict) else None,
         first_token_seconds=span.seconds_until(parse_ns(began)),
-        call=make_tool_call(
-            _tool_name(span),
-            about.get(f"{_OWN}input"),
-            find_text(about, "gen_ai.tool.call.id", "ai.toolCall.id") or found.response_id,
-            limits,
-        )
-        if sort == "tool"
-        else None,
+        call=call,
         tools=_defined(about, limits) or tools,
         session=find_text(about, "langfuse.session.id", "session.id"),
         workflow=find_text(about, "langfuse.trace.name"),
@@ -89,16 +88,6 @@ def _find_operation(about: Mapping[str, Json], limits: Limits) -> Operation | No
     return "tool" if answer else "chain"
 
 
-def _tool_name(span: RawSpan) -> str:
-    own = find_text(span.attributes, "gen_ai.tool.name", "tool.name", "ai.toolCall.name")
-    if own is not None:
-        return own
-    for prefix in _BEFORE_NAME:
-        if span.name.startswith(prefix):
-            return span.name.removeprefix(prefix)
-    return span.name
-
-
 def _cost(told: dict[str, Json]) -> float | None:
     if (whole := find_number(told, "total")) is not None:
         return whole
@@ -116,13 +105,11 @@ def _offered(given: Json, limits: Limits) -> tuple[Json, tuple[ToolDef, ...]]:
                 if isinstance(listed, list):
                     return given, tool_defs(_declared(listed)) or ()
         return given, ()
-    if not isinstance(value, list):
-        return given, ()
-    tools = [entry["content"] for entry in value if isinstance(entry, dict) and _defines(entry)]
+    listed = value if isinstance(value, list) else []
+    tools = [entry["content"] for entry in listed if _defines(entry)]
     if not tools:
         return given, ()
-    others = [entry for entry in value if not (isinstance(entry, dict) and _defines(entry))]
-    return others, tool_defs(tools) or ()
+    return [entry for entry in listed if not _defines(entry)], tool_defs(tools) or ()
 
 
 def _declared(listed: list[Json]) -> list[Json]:
@@ -136,15 +123,11 @@ def _declared(listed: list[Json]) -> list[Json]:
     return [entry for entry in found if isinstance(entry, dict)]
 
 
-def _defines(entry: dict[str, Json]) -> bool:
-    content = entry.get("content")
-    return (
-        entry.get("role") == "tool"
-        and "tool_call_id" not in entry
-        and isinstance(content, dict)
-        and content.get("type") == "function"
-        and isinstance(content.get("function"), dict)
-    )
+def _defines(entry: Json) -> bool:
+    match entry:
+        case {"role": "tool", "content": {"type": "function", "function": dict()}}:
+            return "tool_call_id" not in entry
+    return False
 
 
 def _defined(about: Mapping[str, Json], limits: Limits) -> tuple[ToolDef, ...]:

@@ -107,6 +107,10 @@ def read_model_run(
     counted, told = _client_usage(span, body, message), body.get("usage_metadata")
     if base.cost_usd is None and isinstance(told, dict):
         base = msgspec.structs.replace(base, cost_usd=find_number(told, "total_cost"))
+    # The time of the first token, by the field for it, else by the events.
+    told_first = fields.parse_time(about.get("langsmith.first_token_time"))
+    new_tokens = [event.time_ns for event in span.events if event.name == "new_token"]
+    times = (time for time in new_tokens if time is not None)
     # Of choices and generations themselves the reader tells.
     reason = messages.find_stop_reason(message) or find_text(body, "stop_reason", "finish_reason")
     if reason is None and flat and isinstance(flat[0], dict):
@@ -121,7 +125,9 @@ def read_model_run(
         or find_text(about, f"{METADATA}ls_model_name"),
         finish_reason=reason,
         response_id=find_text(message, "id") or find_text(body, "id"),
-        first_token_seconds=_first_token(span),
+        first_token_seconds=span.seconds_until(
+            told_first.ns if told_first is not None else next(times, None)
+        ),
         tools=_tools(span, given),
     )
 
@@ -180,15 +186,6 @@ def _client_usage(span: RawSpan, body: dict[str, Json], message: dict[str, Json]
     return None
 
 
-def _first_token(span: RawSpan) -> float | None:
-    """Return the seconds until the first token came, by the field for it, else by the events."""
-    told = fields.parse_time(span.attributes.get("langsmith.first_token_time"))
-    times = [event.time_ns for event in span.events if event.name == "new_token"]
-    return span.seconds_until(
-        told.ns if told is not None else next((t for t in times if t is not None), None)
-    )
-
-
 def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
     extra = fields.object_at(span.attributes, "langsmith.extra")
     for held in (given, fields.object_at(extra, "invocation_params")):
@@ -198,9 +195,14 @@ def _tools(span: RawSpan, given: Json) -> tuple[ToolDef, ...]:
 
 
 _OPERATIONS: dict[str, Operation] = {
-    "llm": "model", "tool": "tool", "retriever": "retrieval", "embedding": "embedding",
-    "chain": "chain", "prompt": "other", "parser": "other",
-}  # fmt: skip
+    "llm": "model",
+    "tool": "tool",
+    "retriever": "retrieval",
+    "embedding": "embedding",
+    "chain": "chain",
+    "prompt": "other",
+    "parser": "other",
+}
 # Keys of metadata by which LangSmith itself gathers runs into a thread.
 _THREADS = tuple(f"{METADATA}{key}" for key in ("thread_id", "session_id", "conversation_id"))
 # Nodes of LangGraph's ready-made agents: they say what is done, not who does it.
@@ -216,7 +218,7 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
     given = decode_object(find_value(about, "langsmith.inputs", "gen_ai.prompt"), limits)
     made = decode_object(find_value(about, "langsmith.outputs", "gen_ai.completion"), limits)
     sort = _OPERATIONS.get(kind.lower(), "other")
-    about, whole = span.attributes, span.parent_id is None
+    whole = span.parent_id is None
     project = find_text(about, "langsmith.session_name", "langsmith.trace.session_name")
     inputs = _details(about.get("langsmith.prompt_token_details"))
     outputs = _details(about.get("langsmith.completion_token_details"))
@@ -240,8 +242,9 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
             return read_model_run(span, base, given, made, limits)
         case "tool":
             return read_tool_run(span, base, given, made, limits)
+    asked = read_messages(unwrap_single(given), "user", limits)
+    match base.operation:
         case "retrieval":
-            asked = read_messages(unwrap_single(given), "user", limits)
             listed = made.get("documents") if isinstance(made, dict) else made
             listed = unwrap_single(made) if listed is None else listed
             parts: list[Part] = []
@@ -255,10 +258,8 @@ def read_langsmith(span: RawSpan, limits: Limits) -> SpanContent | None:
             found = tuple(parts) if isinstance(listed, list) else read_result_parts(listed)
             return msgspec.structs.replace(base, input_value=asked, parts=found)
         case "embedding":
-            asked = read_messages(unwrap_single(given), "user", limits)
             return msgspec.structs.replace(base, input_value=asked)
         case "chain" | "agent":
-            asked = read_messages(unwrap_single(given), "user", limits)
             answer = read_messages(unwrap_single(made), "agent", limits)
             return msgspec.structs.replace(base, input_value=asked, output_value=answer)
     return base
@@ -304,18 +305,11 @@ def label_feedback(stats: Json, *, whole: bool) -> tuple[TraceLabel, ...]:
     labels: list[TraceLabel] = []
     for key, told in stats.items() if isinstance(stats, dict) else ():
         about = told if isinstance(told, dict) else {"value": told}
-        listed = fields.entries_at(about, "comments")
-        named = [
-            entry.get("type") if isinstance(entry, dict) else entry
-            for entry in fields.entries_at(about, "sources")
-        ]
-        sources = [name for name in named if isinstance(name, str)]
-        label = TraceLabel(
-            kind="note",
-            category=key,
-            reason="; ".join([entry for entry in listed if isinstance(entry, str)]),
-            annotator=", ".join(dict.fromkeys(sources)) or "unknown",
-            extra={**about, **({"of": "trace"} if whole else {})},
-        )
-        labels.append(label)
+        said = [one for one in fields.entries_at(about, "comments") if isinstance(one, str)]
+        sources = fields.entries_at(about, "sources")
+        named = [one.get("type") if isinstance(one, dict) else one for one in sources]
+        who = ", ".join(dict.fromkeys([name for name in named if isinstance(name, str)]))
+        extra = {**about, **({"of": "trace"} if whole else {})}
+        label = TraceLabel(kind="note", category=key, annotator=who or "unknown", extra=extra)
+        labels.append(msgspec.structs.replace(label, reason="; ".join(said)))
     return tuple(labels)

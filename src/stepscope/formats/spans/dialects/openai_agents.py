@@ -8,8 +8,6 @@ Source: openai-agents 0.24.0, `tracing/span_data.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from stepscope.formats.fields import object_at, openai_usage, parse_call
@@ -27,17 +25,21 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
     kind = find_text(span.attributes, f"{PREFIX}type")
     if kind is None:
         return None
-    about = {
-        key.removeprefix(PREFIX): value
-        for key, value in span.attributes.items()
-        if key.startswith(PREFIX)
-    }
+    told = {key: value for key, value in span.attributes.items() if key.startswith(PREFIX)}
+    about = {key.removeprefix(PREFIX): value for key, value in told.items()}
     match kind:
         case "agent":
-            name, tools = find_text(about, "name"), _named(about.get("tools"))
-            return SpanContent(operation="agent", agent=name, tools=tools)
+            agent, tools = find_text(about, "name"), _named(about.get("tools"))
+            return SpanContent(operation="agent", agent=agent, tools=tools)
         case "function":
-            return _function(about, limits)
+            data, given = about.get("mcp_data"), about.get("input")
+            extra: dict[str, Json] | None = None if data is None else {"mcp_data": data}
+            name, given = find_text(about, "name") or "", {} if given is None else given
+            call = parse_call(name, given, None, limits=limits, extra=extra)
+            if data is not None:
+                call = msgspec.structs.replace(call, kind="mcp")
+            parts = read_result_parts(about.get("output"))
+            return SpanContent(operation="tool", call=call, parts=parts)
         case "generation":
             return SpanContent(
                 operation="model",
@@ -83,13 +85,3 @@ def read_openai_agents(span: RawSpan, limits: Limits) -> SpanContent | None:
 
 def _named(listed: Json) -> tuple[ToolDef, ...]:
     return tuple([ToolDef(str(name)) for name in (listed if isinstance(listed, list) else [])])
-
-
-def _function(about: Mapping[str, Json], limits: Limits) -> SpanContent:
-    given, data = about.get("input"), about.get("mcp_data")
-    extra: dict[str, Json] | None = None if data is None else {"mcp_data": data}
-    name = find_text(about, "name") or ""
-    call = parse_call(name, {} if given is None else given, None, limits=limits, extra=extra)
-    if data is not None:
-        call = msgspec.structs.replace(call, kind="mcp")
-    return SpanContent(operation="tool", call=call, parts=read_result_parts(about.get("output")))

@@ -65,11 +65,15 @@ def correct_beeai(span: RawSpan, said: SpanContent, limits: Limits) -> SpanConte
 
 
 OPERATIONS: dict[str, Operation] = {
-    "llm": "model", "chat_model": "model", "generation": "model", "tool": "tool", "agent": "agent",
-    "chain": "chain", "workflow": "chain", "task": "chain", "span": "chain",
-    "retriever": "retrieval", "reranker": "retrieval", "embedding": "embedding",
-    "guardrail": "guardrail", "evaluator": "evaluation",
-}  # fmt: skip
+    **dict.fromkeys(("llm", "chat_model", "generation"), "model"),
+    **dict.fromkeys(("chain", "workflow", "task", "span"), "chain"),
+    **dict.fromkeys(("retriever", "reranker"), "retrieval"),
+    "tool": "tool",
+    "agent": "agent",
+    "embedding": "embedding",
+    "guardrail": "guardrail",
+    "evaluator": "evaluation",
+}
 # What a tool's answer as a message of LangChain has.
 _ANSWER_KEYS = frozenset(
     "content tool_call_id status name type artifact id additional_kwargs response_metadata".split()
@@ -132,22 +136,16 @@ def read_input_output(
         parts = read_result_parts(held.get("content"))
         belief = messages.judge_tool_status(held, parts_text(parts))
         return SpanContent(parts=parts, response_id=find_text(held, "tool_call_id"), status=belief)
+    asked = read_messages(about.get(given), "user", limits)
     if sort in {"retrieval", "embedding", "guardrail"}:
-        return SpanContent(
-            input_value=read_messages(about.get(given), "user", limits),
-            parts=read_result_parts(about.get(made)),
-        )
-    return SpanContent(
-        input_value=read_messages(about.get(given), "user", limits),
-        output_value=read_messages(about.get(made), "agent", limits),
-    )
+        return SpanContent(input_value=asked, parts=read_result_parts(about.get(made)))
+    answer = read_messages(about.get(made), "agent", limits)
+    return SpanContent(input_value=asked, output_value=answer)
 
 
 def _list_messages(about: Mapping[str, Json], prefix: str) -> list[Json]:
-    return [
-        entry["message"] if isinstance(entry, dict) and "message" in entry else entry
-        for entry in unflatten_list(about, prefix)
-    ]
+    listed = unflatten_list(about, prefix)
+    return [entry.get("message", entry) if isinstance(entry, dict) else entry for entry in listed]
 
 
 def _documents(about: Mapping[str, Json]) -> tuple[Part, ...]:
@@ -178,16 +176,17 @@ def read_evaluations(about: Mapping[str, Json]) -> tuple[TraceLabel, ...]:
 
 def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
     """Return what a span says in MLflow's words, None where it uses none of them."""
-    if not any(key.startswith("mlflow.") for key in span.attributes):
+    said = {key: found for key, found in span.attributes.items() if key.startswith("mlflow.")}
+    if not said:
         return None
-    about = {
-        key: decode_value(found, limits)
-        for key, found in span.attributes.items()
-        if key.startswith("mlflow.")
-    }
+    about = {key: decode_value(found, limits) for key, found in said.items()}
     sort = OPERATIONS.get((find_text(about, "mlflow.spanType") or "").lower())
     found = read_input_output(about, "mlflow.spanInputs", "mlflow.spanOutputs", sort, limits)
-    cost = about.get("mlflow.llm.cost")
+    cost, call = about.get("mlflow.llm.cost"), None
+    if sort == "tool":
+        # MLflow 2 numbers spans of one name, so the function's is the tool's.
+        name = find_text(about, "mlflow.spanFunctionName") or span.name
+        call = make_tool_call(name, about.get("mlflow.spanInputs"), found.response_id, limits)
     return msgspec.structs.replace(
         found,
         operation=sort,
@@ -196,15 +195,7 @@ def read_mlflow(span: RawSpan, limits: Limits) -> SpanContent | None:
         model=find_text(about, "mlflow.llm.model"),
         usage=read_usage_details(about.get("mlflow.chat.tokenUsage"), limits),
         cost_usd=find_number(cost, "total_cost", "total") if isinstance(cost, dict) else None,
-        # MLflow 2 numbers spans of one name, so the function's is the tool's.
-        call=make_tool_call(
-            find_text(about, "mlflow.spanFunctionName") or span.name,
-            about.get("mlflow.spanInputs"),
-            found.response_id,
-            limits,
-        )
-        if sort == "tool"
-        else None,
+        call=call,
         tools=tool_defs(about.get("mlflow.chat.tools")) or (),
         session=find_text(about, "mlflow.trace.session"),
     )
