@@ -117,9 +117,13 @@ class Closer:
         held = {span_key(_encode(span)) for span in known}
         fresh = [one for one in kept if not held or span_key(_encode(one.span)) not in held]
         about = ClosedTrace(
-            trace=due.trace, upto=due.upto, became="known", spans=len(known) + len(fresh),
-            again=due.again + len(kept) - len(fresh), refused=due.refused,
-        )  # fmt: skip
+            trace=due.trace,
+            upto=due.upto,
+            became="known",
+            spans=len(known) + len(fresh),
+            again=due.again + len(kept) - len(fresh),
+            refused=due.refused,
+        )
         if before is not None and not fresh:
             return msgspec.structs.replace(about, run=before.id, name=before.name)
         late = 0 if before is None else len(fresh)
@@ -136,9 +140,14 @@ class Closer:
         run = self._filling.of(run)
         self._notebook.store.put([run])
         return msgspec.structs.replace(
-            about, became="run", run=run.id, name=run.name, agent=run.agent, late=late,
+            about,
+            became="run",
+            run=run.id,
+            name=run.name,
+            agent=run.agent,
+            late=late,
             account=self._account(run, run.source.uri),
-        )  # fmt: skip
+        )
 
     def _account(self, found: Trajectory | Quarantined, uri: str) -> Account:
         counts = Counts()
@@ -157,12 +166,11 @@ def _assemble_run(
 ) -> Trajectory:
     """Return the run of a trace, marked where it was closed before or is not whole."""
     told = () if before is None else before.warnings
-    repairs = {Repair(w.code, w.reason): None for w in told if w.code in REPAIR_CODES}
-    for one in fresh:
-        repairs.update(dict.fromkeys(one.repairs))
+    repairs = [Repair(w.code, w.reason) for w in told if w.code in REPAIR_CODES]
+    repairs += [repair for one in fresh for repair in one.repairs]
     source = Source(format=FORMAT, uri=f"received/{due.trace}")
     spans = [*known, *(one.span for one in fresh)]
-    (run,) = assemble(spans, source=source, limits=limits, repairs=repairs)
+    (run,) = assemble(spans, source=source, limits=limits, repairs=dict.fromkeys(repairs))
     marks: list[Warn] = []
     if before is not None:
         reason = f"{len(fresh)} span(s) came after the run had been closed"
@@ -241,10 +249,8 @@ class TraceQuarantined(ReceiverEvent, frozen=True, kw_only=True, tag="aside"):
 
     def line(self) -> str:
         """Say why."""
-        return (
-            f"{self.closed.trace}: {format_count(self.closed.spans, 'span')} set aside: "
-            f"{self.closed.reason}"
-        )
+        said = f"{self.closed.trace}: {format_count(self.closed.spans, 'span')} set aside"
+        return f"{said}: {self.closed.reason}"
 
 
 class RunsScored(ReceiverEvent, frozen=True, kw_only=True, tag="scored"):
@@ -327,10 +333,8 @@ class RefusalReports:
         due = self._said is None or time.monotonic() - self._said >= COMPLAIN_EVERY
         if (due or now) and self._requests + self._spans:
             self._said = time.monotonic()
-            self._tell(
-                SpansRefused(requests=self._requests, spans=self._spans, reason=self._reason)
-            )
-            self._requests = self._spans = 0
+            requests, spans, self._requests, self._spans = self._requests, self._spans, 0, 0
+            self._tell(SpansRefused(requests=requests, spans=spans, reason=self._reason))
 
 
 def _also(closed: ClosedTrace) -> list[str]:

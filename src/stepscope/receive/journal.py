@@ -200,17 +200,15 @@ class Journal(Database):
             " AND last <= ? LIMIT 1000",
             (now - idle,),
         )
-        old = self._execute(
-            "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1", (now - REMEMBERED,)
-        )
+        known = "SELECT 1 FROM traces WHERE state = 'closed' AND last <= ? LIMIT 1"
+        old = self._execute(known, (now - REMEMBERED,))
         if rows or old:
             with transaction(self._db, self.path):
                 for trace, *_ in rows:
                     self._db.execute("DELETE FROM spans WHERE trace = ?", (trace,))
                     self._db.execute("DELETE FROM traces WHERE trace = ?", (trace,))
-                self._db.execute(
-                    "DELETE FROM traces WHERE state = 'closed' AND last <= ?", (now - REMEMBERED,)
-                )
+                gone = "DELETE FROM traces WHERE state = 'closed' AND last <= ?"
+                self._db.execute(gone, (now - REMEMBERED,))
         return [DueTrace(trace, 0, *rest) for trace, *rest in rows]
 
     def shrink(self) -> None:

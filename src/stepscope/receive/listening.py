@@ -254,10 +254,8 @@ def run_receiver(
     with api.open(store, settings=settings) as notebook:
         notebook.store.fix_weights(settings.weights)
     journal = f"{store}.journal"
-    taken = (
-        f"another stepscope import --listen works for {store}; end it, or name another store with "
-        "--store"
-    )
+    advice = "end it, or name another store with --store"
+    taken = f"another stepscope import --listen works for {store}; {advice}"
     with hold_lock(f"{journal}.lock", taken), _bind(plan.host, plan.port) as listening:
         start = closing.ClosingStart(store, journal, settings, plan.filling, plan.keep_all)
         stopped = asyncio.run(_Receiver(start, plan, tell).run(listening))
@@ -289,14 +287,13 @@ class _Receiver:
         plan = self._plan
         try:
             async with Intake(self._start.journal, limits).running() as intake:
-                quiet, idle = plan.quiet_seconds, plan.idle_seconds
-                closings = await self._in_pool(
-                    ClosingQueue, self._start, quiet_seconds=quiet, idle_seconds=idle
-                )
+                ends = {"quiet_seconds": plan.quiet_seconds, "idle_seconds": plan.idle_seconds}
+                closings = await self._in_pool(ClosingQueue, self._start, **ends)
                 tell = self._complaints.add
                 app = make_receiver_app(intake, tell, body_seconds=plan.body_seconds)
                 hosts = accepted_hosts(host, port)
-                server = _server(ReceiverGuard(app, hosts, plan.token, tell), plan)
+                guarded = ReceiverGuard(app, hosts, plan.token, tell)
+                server = _Server(_server_settings(guarded, plan))
                 serving = asyncio.create_task(server.serve(sockets=[listening]))
                 while not (server.started or serving.done()):
                     await asyncio.sleep(0.01)  # until then a signal would not find us
@@ -348,9 +345,13 @@ class _Receiver:
         traces, waiting = await self._in_pool(closings.waiting)
         await self._in_pool(closings.end)
         stopped = closing.ReceiverStopped(
-            runs=self._runs, spans=self._spans, left=self._left, traces=traces, waiting=waiting,
+            runs=self._runs,
+            spans=self._spans,
+            left=self._left,
+            traces=traces,
+            waiting=waiting,
             journal=self._start.journal,
-        )  # fmt: skip
+        )
         self._tell(stopped)
         return stopped
 
@@ -378,16 +379,21 @@ class _Server(uvicorn.Server):
             yield
 
 
-def _server(app: ASGIApp, plan: ReceiverOptions) -> _Server:
-    return _Server(
-        uvicorn.Config(
-            app, http=type("Limited", (LimitedProtocol,), {"options": plan}), ws="none",
-            lifespan="off", log_config=None, log_level="critical", access_log=False,
-            server_header=False, proxy_headers=False,
-            h11_max_incomplete_event_size=_MAX_HEAD_BYTES, timeout_keep_alive=plan.keep_seconds,
-            timeout_graceful_shutdown=GRACE,
-        )
-    )  # fmt: skip
+def _server_settings(app: ASGIApp, plan: ReceiverOptions) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=type("Limited", (LimitedProtocol,), {"options": plan}),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        timeout_keep_alive=plan.keep_seconds,
+        timeout_graceful_shutdown=GRACE,
+    )
 
 
 def _bind(host: str, port: int) -> socket.socket:
@@ -396,10 +402,8 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as e:
         where = f"{host} port {port}"
         if e.errno == errno.EADDRINUSE:
-            raise UsageError(
-                f"{where} is in use (by another collector?); choose another, as "
-                f"--listen {host}:{port + 1}"
-            ) from e
+            advice = f"choose another, as --listen {host}:{port + 1}"
+            raise UsageError(f"{where} is in use (by another collector?); {advice}") from e
         if e.errno in {errno.EACCES, errno.EADDRNOTAVAIL}:
             raise UsageError(f"cannot listen at {where}: {e.strerror}; choose another") from e
         raise EnvironmentFault(f"cannot listen at {where}: {e.strerror}") from e

@@ -82,9 +82,8 @@ def find_refusal(
         return ReceiverRefusal(401, f"this receiver wants its token; {wanted}")
     named = _header_values(held, b"host")
     if len(named) != 1 or named[0].lower() not in hosts:
-        return ReceiverRefusal(
-            403, "the Host is not this receiver's; send to the address it printed"
-        )
+        said = "the Host is not this receiver's; send to the address it printed"
+        return ReceiverRefusal(403, said)
     return None
 
 
@@ -110,10 +109,9 @@ def parse_address(text: str | None, token: str | None) -> tuple[str, int]:
     if text is None:
         return LOOPBACK, USUAL_PORT
     host, colon, digits = text.rpartition(":")
-    if colon and ":" in host and not host.startswith("["):
-        host, digits = text, str(USUAL_PORT)  # an IPv6 address without a port
-    elif not colon and not digits.isdecimal():
-        host, digits = text, str(USUAL_PORT)
+    bare_ipv6 = ":" in host and not host.startswith("[")
+    if bare_ipv6 or not (colon or digits.isdecimal()):
+        host, digits = text, str(USUAL_PORT)  # an address without a port
     host = host.removeprefix("[").removesuffix("]") or LOOPBACK
     host = LOOPBACK if host == "localhost" else host
     try:
@@ -386,23 +384,19 @@ class Intake:
 def _parse_spans(
     body: bytes, kind: str, limits: Limits
 ) -> list[ReceivedSpan | TraceError] | ReceiverRefusal:
+    found: list[ReceivedSpan | TraceError] = []
     try:
-        return [_refuse_odd_trace(item) for item in read_request(body, kind, limits)]
-    except LimitError as e:
-        return ReceiverRefusal(413, str(e))
+        for item in read_request(body, kind, limits):
+            trace = item.span.trace_id if isinstance(item, ReceivedSpan) else None
+            if trace is not None and not trace.strip("0"):
+                found.append(TraceError("a span needs a `traceId`"))
+            elif trace is not None and len(trace) > _MAX_TRACE:
+                found.append(TraceError(f"a `traceId` of {len(trace)} characters"))
+            else:
+                found.append(item)
     except TraceError as e:
-        return ReceiverRefusal(400, str(e))
-
-
-def _refuse_odd_trace(item: ReceivedSpan | TraceError) -> ReceivedSpan | TraceError:
-    if isinstance(item, TraceError):
-        return item
-    trace = item.span.trace_id
-    if not trace.strip("0"):
-        return TraceError("a span needs a `traceId`")
-    if len(trace) > _MAX_TRACE:
-        return TraceError(f"a `traceId` of {len(trace)} characters")
-    return item
+        return ReceiverRefusal(413 if isinstance(e, LimitError) else 400, str(e))
+    return found
 
 
 PATH = "/v1/traces"
