@@ -81,10 +81,12 @@ class CurveBatch:
             runs=[self.runs[i] for i in at.tolist()],
             tasks=[self.tasks[i] for i in at.tolist()],
             starts=np.append(0, np.cumsum(np.diff(self.starts)[at])),
-            sizes=self.sizes[at], steps=self.steps[entries], scores=self.scores[entries],
+            sizes=self.sizes[at],
+            steps=self.steps[entries],
+            scores=self.scores[entries],
             repeats=self.repeats[at],
             numbers={name: cells[entries] for name, cells in self.numbers.items()},
-        )  # fmt: skip
+        )
 
 
 def read_curves(stream: Stream) -> Iterator[CurveBatch]:
@@ -109,15 +111,17 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
             at, most = places[int(sizes.argmax())], stream.limits.steps
             name = f"{stream.uri}, row {int(rows.row[at])}: run {rows.run[at]!r}"
             raise TraceError(f"{name} has over {most:,} steps; raise limits.steps")
-        held.append(
-            CurveBatch(
-                runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
-                tasks=["" if tasks is None else tasks[i] for i in places],
-                starts=np.append(begins, len(entry)), sizes=sizes, steps=rows.step[entry],
-                scores=scores, repeats=tables.count_fewest(counts, begins),
-                numbers={name: cells[entry] for name, cells in rows.numbers.items()},
-            )
-        )  # fmt: skip
+        batch = CurveBatch(
+            runs=[(rows.run[i], "" if judges is None else judges[i]) for i in places],
+            tasks=["" if tasks is None else tasks[i] for i in places],
+            starts=np.append(begins, len(entry)),
+            sizes=sizes,
+            steps=rows.step[entry],
+            scores=scores,
+            repeats=tables.count_fewest(counts, begins),
+            numbers={name: cells[entry] for name, cells in rows.numbers.items()},
+        )
+        held.append(batch)
         if sum(map(len, held)) >= BATCH_CURVES:
             yield _join_batches(held)
             held = []
@@ -126,9 +130,12 @@ def read_curves(stream: Stream) -> Iterator[CurveBatch]:
 
 
 def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
-    names = {name: None for part in parts for name in part.numbers}
     offsets = np.cumsum([0, *(len(part.steps) for part in parts)])
     starts = [part.starts[:-1] + off for part, off in zip(parts, offsets.tolist(), strict=False)]
+    numbers = {}
+    for name in dict.fromkeys(name for part in parts for name in part.numbers):
+        cells = [part.numbers.get(name, np.full(len(part.steps), np.nan)) for part in parts]
+        numbers[name] = np.concatenate(cells)
     return CurveBatch(
         runs=[run for part in parts for run in part.runs],
         tasks=[task for part in parts for task in part.tasks],
@@ -137,13 +144,8 @@ def _join_batches(parts: list[CurveBatch]) -> CurveBatch:
         steps=np.concatenate([part.steps for part in parts]),
         scores=np.concatenate([part.scores for part in parts]),
         repeats=np.concatenate([part.repeats for part in parts]),
-        numbers={
-            name: np.concatenate([
-                part.numbers.get(name, np.full(len(part.steps), np.nan)) for part in parts
-            ])
-            for name in names
-        },
-    )  # fmt: skip
+        numbers=numbers,
+    )
 
 
 Weights = Mapping[str, Sequence[float]]
@@ -202,13 +204,9 @@ class FileShapes(Closeable):
         # called with the number of curves done, and 0
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        self._stream = stream
-        self._sigma = sigma
-        self._quantum = quantum
-        self._weights = weights or {}
-        self._noise = noise or {}
-        self._seed = seed
-        self._progress = progress
+        self._stream, self._sigma, self._quantum = stream, sigma, quantum
+        self._weights, self._noise = weights or {}, noise or {}
+        self._seed, self._progress = seed, progress
         # Of every curve that was read: a few numbers, and its task.
         self._found = [_align(weigh_fleet((), np.empty(0, np.int64)))]
         self._tasks: list[str] = []
@@ -275,9 +273,13 @@ class FileShapes(Closeable):
         sigma, correlation, _ = self._known[judge]
         self._repeats = max(self._repeats, int(part.repeats.max()))
         found = weigh_fleet(
-            scores, part.sizes, sigma=sigma, repeats=part.repeats,
-            quantum=self._quantum, correlation=correlation,
-        )  # fmt: skip
+            scores,
+            part.sizes,
+            sigma=sigma,
+            repeats=part.repeats,
+            quantum=self._quantum,
+            correlation=correlation,
+        )
         most = sigma.high if isinstance(sigma, Estimate) else sigma
         return replace(part, found=found, sigma=most)
 
@@ -295,11 +297,13 @@ class FileShapes(Closeable):
         name, judge = held.runs[at]
         mine = slice(int(held.starts[at]), int(held.starts[at + 1]))
         found = RunShape(
-            run=name, judge=judge, steps=tuple(held.steps[mine].tolist()),
+            run=name,
+            judge=judge,
+            steps=tuple(held.steps[mine].tolist()),
             scores=tuple([None if np.isnan(s) else float(s) for s in held.scores[mine].tolist()]),
             sigma=held.noise_of(at),
             shape="unresolved",
-        )  # fmt: skip
+        )
         found = self._weighed(found, held, at)
         batch = held.found.batch
         if reason := int(batch.reasons[at]):
@@ -352,9 +356,11 @@ class FileShapes(Closeable):
             found,
             shape="unresolved" if label == UNRESOLVED else SHAPES[label],
             posterior=dict(zip(SHAPES, batch.posterior[row].tolist(), strict=True)),
-            unmodelled=unmodelled, low_level=bool(batch.low_level[row]),
-            mean=float(batch.mean[row]), break_from=("scores",),
-        )  # fmt: skip
+            unmodelled=unmodelled,
+            low_level=bool(batch.low_level[row]),
+            mean=float(batch.mean[row]),
+            break_from=("scores",),
+        )
         signals = {n: held.numbers[n][mine] for n in _SIGNALS if n in held.numbers}
         if any((~np.isnan(cells)).any() for cells in signals.values()):
             return self._fused(found, signals, int(held.sizes[at]))
@@ -368,9 +374,12 @@ class FileShapes(Closeable):
         for name, told in cells.items():
             whole[name][list(found.steps)] = told
         broke = break_point(
-            whole["scores"], latency=whole.get("latency"), cost=whole.get("cost"),
-            sigma=found.sigma, quantum=self._quantum,
-        )  # fmt: skip
+            whole["scores"],
+            latency=whole.get("latency"),
+            cost=whole.get("cost"),
+            sigma=found.sigma,
+            quantum=self._quantum,
+        )
         if isinstance(broke, Unmeasured):
             return found
         watched = msgspec.structs.replace(found, watch=broke.watch, break_from=broke.sources)
@@ -421,9 +430,14 @@ def shapes(
     elif store is not None and not place.is_file():
         raise UsageError(f"no store at {str(place)!r}")
     return FileShapes(
-        open_score_file(str(scores), held), sigma=sigma, quantum=quantum, weights=weights,
-        noise=noise, seed=held.seed if seed is None else seed, progress=progress,
-    )  # fmt: skip
+        open_score_file(str(scores), held),
+        sigma=sigma,
+        quantum=quantum,
+        weights=weights,
+        noise=noise,
+        seed=held.seed if seed is None else seed,
+        progress=progress,
+    )
 
 
 def open_score_file(path: str, settings: Settings) -> Stream:

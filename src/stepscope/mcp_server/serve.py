@@ -96,9 +96,12 @@ def serve_tools(path: str | Path, *, settings: Settings, gates: Sequence[Path] =
 
     async def serve() -> None:
         server = Server[Any](
-            "stepscope", version=__version__, instructions=INSTRUCTIONS,
-            on_list_tools=list_tools, on_call_tool=call,
-        )  # fmt: skip
+            "stepscope",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=list_tools,
+            on_call_tool=call,
+        )
         async with stdio_server() as (reading, writing):
             await server.run(reading, writing, server.create_initialization_options())
         await tools.reader.close()

@@ -149,9 +149,8 @@ def suspects(ask: Query, run: RunName, offset: Offset = 0) -> None:
 def failure_modes(ask: Query, where: WhereText = "", since: Since = "", offset: Offset = 0) -> None:
     """List what went wrong in several runs, whether runs with it fail more often, and examples."""
     table = _choose_runs(ask, where, since)
-    found = hide_in(
-        ask.store.shown, find_modes(ask.store, table.runs, table.clusters, table.columns)
-    )
+    modes = find_modes(ask.store, table.runs, table.clusters, table.columns)
+    found = hide_in(ask.store.shown, modes)
     if isinstance(found, Unmeasured):
         return ask.answer.block("modes, unmeasured", ("why", f"{found.kind}: {found.reason}"))
     columns, *rows = list_table(profile.tabulate_modes(found, ServerLinks()))
@@ -190,8 +189,9 @@ def explain_gate(ask: Query, gate: GateName = "") -> None:
     ask.answer.section("gates as decided", [part for section in shown for part in section])
     rows = [
         [x.case, ", ".join(x.runs), words.list_some(x.steps, CITED), x.evidence]
-        for one in chosen.gates for x in one.failing
-    ]  # fmt: skip
+        for one in chosen.gates
+        for x in one.failing
+    ]
     if gate:
         ask.answer.rows("failing cases", ["case", "runs", "steps", "evidence"], *rows)
 
@@ -225,14 +225,14 @@ def report(
 
     Also which axes are at fault, and runs to look at first. `offset` chooses the group.
     """
+    chosen, seed = combine_filters(where or None), ask.settings.seed
     found = build_report(
-        ask.store, where=combine_filters(where or None), since=since or None, by=by or None,
-        seed=ask.settings.seed, look_first=5,
-    )  # fmt: skip
+        ask.store, where=chosen, since=since or None, by=by or None, seed=seed, look_first=5
+    )
     _check_offset(offset, len(found.profiles), "group")
     one = found.profiles[offset]
     named = [f"{at}: {words.name_group(each)}" for at, each in enumerate(found.profiles)]
-    about = Paragraph(text=": ".join(words.describe_profile(one, found)))
+    about = Paragraph(": ".join(words.describe_profile(one, found)))
     vector = overview.tabulate_vector(one, "vector")
     ask.answer.section(f"group {offset} of {len(found.profiles)}", [about, vector])
     tables = profile.tabulate_axes([one]), overview.tabulate_shapes([one])
@@ -298,12 +298,10 @@ def _arguments(tool: Callable[..., None]) -> type[msgspec.Struct]:
     return msgspec.defstruct(tool.__name__, fields, forbid_unknown_fields=True)
 
 
+_ALL = (list_runs, suspects, get_run, failure_modes, compare_runs, search, explain_gate, report)
 TOOLS: Mapping[str, tuple[Callable[..., None], type[msgspec.Struct]]] = {
-    tool.__name__: (tool, _arguments(tool))
-    for tool in (
-        list_runs, suspects, get_run, failure_modes, compare_runs, search, explain_gate, report,
-    )
-}  # fmt: skip
+    tool.__name__: (tool, _arguments(tool)) for tool in _ALL
+}
 
 
 def describe_tools() -> list[dict[str, Any]]:

@@ -109,12 +109,13 @@ def split_step_agents(rows: Rows, table: tables.RunTable) -> tables.RunTable:
         name: column if name == "outcome" else _column(name, found, column.versions)
         for name, column in taken.columns.items()
     }
-    steps, calls = (_column(name, found).value for name in ("efficiency.steps", "efficiency.calls"))
+    counts = (_column(f"efficiency.{name}", found).value for name in ("steps", "calls"))
+    steps, calls = (count.astype(np.int64) for count in counts)
+    runs, faults = replace(taken.runs, steps=steps, calls=calls), tables.read_axis_faults(columns)
+    tags = {BY: text_array([one.agent for one in found])}
     return replace(
-        taken, runs=replace(taken.runs, steps=steps.astype(np.int64), calls=calls.astype(np.int64)),
-        columns=columns, faults=tables.read_axis_faults(columns),
-        tags={BY: text_array([one.agent for one in found])}, shapes=None, custom=(),
-    )  # fmt: skip
+        taken, runs=runs, columns=columns, faults=faults, tags=tags, shapes=None, custom=()
+    )
 
 
 def _column(name: str, found: list[AgentAnswers], versions: tuple[str, ...] = ()) -> AnswerColumn:
@@ -150,10 +151,10 @@ def measure_vector(
     reached = table.columns[words.MEASURES["subgoals.reached"]]
     asked = table.columns["subgoals.total"]
     chosen = reached.valued & asked.valued
-    figures["subgoals.reached"] = stats.ratio(
-        reached.value[chosen], asked.value[chosen], table.clusters[chosen],
-        unmeasured=table.lost(reached.measure), unit_of_n="goals",
-    )  # fmt: skip
+    lost = table.lost(reached.measure)
+    over, under, clusters = reached.value[chosen], asked.value[chosen], table.clusters[chosen]
+    goals = stats.ratio(over, under, clusters, unmeasured=lost, unit_of_n="goals")
+    figures["subgoals.reached"] = goals
     another = int((table.columns["subgoals"].label == ANOTHER_WAY).sum())
     values, clusters, lost = _read_valued(table, words.MEASURES["redundant_calls.per_run"])
     figures["redundant_calls.per_run"] = stats.rate(values, clusters, unmeasured=lost)
@@ -163,11 +164,15 @@ def measure_vector(
         notes["subgoals.reached"] = said
     values, clusters, lost = _read_valued(table, words.MEASURES["policy.violations"])
     figures["policy.violations"] = stats.proportion(values > 0, clusters, unmeasured=lost)
-    for quantity in ("steps", "tokens", "cost_usd", "seconds"):
-        figures |= _spread(table, quantity)
+    for quantity, unit in words.UNITS.items():
+        values, clusters, lost = _read_valued(table, words.MEASURES[quantity])
+        asked_of = {"median": 0.5} if quantity == "tokens" else {"median": 0.5, "p95": 0.95}
+        for name, q in asked_of.items():
+            found = stats.quantile(values, q, clusters, unit=unit, unmeasured=lost)
+            figures[f"{quantity}.{name}"] = found
     if powers and trials is not None:
-        counts = f"tasks that always pass: {trials.always}, sometimes: {trials.mixed}, "
-        notes[list(powers)[-1]] = f"{counts}never: {trials.never}"
+        counts = f"always pass: {trials.always}, sometimes: {trials.mixed}, never: {trials.never}"
+        notes[list(powers)[-1]] = f"tasks that {counts}"
     for name in table.custom:
         figures |= dict(_measure_custom(table, name))
     return {key: words.give_reason(key, figure) for key, figure in figures.items()}, notes, trials
@@ -178,7 +183,7 @@ def _measure_custom(table: tables.RunTable, name: str) -> Iterator[tuple[str, Fi
     column, lost = table.columns[name], table.lost(name)
     labels = Counter(column.label[column.answered & ~column.valued].tolist())
     if column.valued.any() or not labels:
-        values, clusters = column.value[column.valued], table.clusters[column.valued]
+        values, clusters, _ = _read_valued(table, name)
         bare = {"no_number": labels.total()} if labels else {}
         yield name, stats.mean(values, clusters, unmeasured=lost | bare)
     for label, _ in labels.most_common(MOST_LABELS):
@@ -198,12 +203,10 @@ def _powers(table: tables.RunTable) -> tuple[dict[str, Figure], types.TrialCount
     if not known.any():
         return {}, None
     successes, tried = stats.trials_per_task(passed[known], table.clusters[known])
-    most = int(tried.max())
+    low, most = int(tried.min()), int(tried.max())
     always, never = int((successes == tried).sum()), int((successes == 0).sum())
     mixed = len(tried) - always - never
-    trials = types.TrialCounts(
-        low=int(tried.min()), high=most, always=always, mixed=mixed, never=never
-    )
+    trials = types.TrialCounts(low=low, high=most, always=always, mixed=mixed, never=never)
     powers = range(2, min(most, MOST_TRIALS) + 1)
     return {f"outcome.pass^{k}": stats.pass_hat_k(successes, tried, k) for k in powers}, trials
 
@@ -216,19 +219,10 @@ def _recovered(table: tables.RunTable) -> tuple[Figure, dict[str, str]]:
         return Unmeasured("not_applicable", "no tool error"), {}
     # A loss here is a run whose errors are unknown; a run without errors loses nothing.
     lost = {kind: n for kind, n in table.lost("errors").items() if kind != "not_applicable"}
-    figure = stats.ratio(
-        recovered.value[chosen], errors.value[chosen], table.clusters[chosen], unmeasured=lost
-    )
-    runs = int(chosen.sum())
+    over, under, clusters = recovered.value[chosen], errors.value[chosen], table.clusters[chosen]
+    figure, runs = stats.ratio(over, under, clusters, unmeasured=lost), int(chosen.sum())
     note = f"{format_count(runs, 'run')} had errors; no error was injected on purpose"
     return figure, {"errors.recovered": note} if runs else {}
-
-
-def _spread(table: tables.RunTable, quantity: str) -> dict[str, Figure]:
-    values, clusters, lost = _read_valued(table, words.MEASURES[quantity])
-    asked = {"median": 0.5} if quantity == "tokens" else {"median": 0.5, "p95": 0.95}
-    measure = partial(stats.quantile, unit=words.UNITS[quantity], unmeasured=lost)
-    return {f"{quantity}.{name}": measure(values, q, clusters) for name, q in asked.items()}
 
 
 LOOK_FIRST = 10
@@ -274,6 +268,7 @@ def build_report(
     # Judges of runs know nothing of step agents.
     sets = [whole] if within else profiles
     panels = build_panels(rows, table, sets, judged, where=only, version=rubric_version, seed=seed)
+    text, judges = None if where is None else where.text, () if panels is None else panels.judges
     report = types.Report(
         whole=whole,
         profiles=tuple(profiles),
@@ -282,11 +277,11 @@ def build_report(
         not_claimed=tuple(_not_claimed(rows, table, whole)),
         next=tuple(_next(table, opened)),
         provenance=types.Provenance(
-            where=None if where is None else where.text,
+            where=text,
             since=since,
             by=by,
             seed=seed,
-            judges=(records.RULES, *(() if panels is None else panels.judges)),
+            judges=(records.RULES, *judges),
             measures=table.versions(),
         ),
         panels=msgspec.UNSET if panels is None else panels,
@@ -340,8 +335,14 @@ def build_profile(
     worst = np.argsort(-weigh_runs(table), kind="stable")
     calm = np.argsort(np.nan_to_num(table.columns[OTHER_WRITES].value), kind="stable")
     return types.Profile(
-        group=group, n_runs=len(table), n_tasks=table.n_tasks, n_steps=int(table.runs.steps.sum()),
-        n_calls=int(table.runs.calls.sum()), trials=trials, figures=figures, notes=notes,
+        group=group,
+        n_runs=len(table),
+        n_tasks=table.n_tasks,
+        n_steps=int(table.runs.steps.sum()),
+        n_calls=int(table.runs.calls.sum()),
+        trials=trials,
+        figures=figures,
+        notes=notes,
         earned=tuple(count_outcome_tables(table)),
         lucky=listed(calm[(faulty & ~harmless)[calm]], effects=effects),
         unlucky=listed(calm[unlucky[calm]]),
@@ -350,7 +351,7 @@ def build_profile(
         too_loose=judge_looseness(joint, grades),
         shapes=tables.estimate_shapes(table.shapes, table.clusters, seed),
         inputs=tuple(_count_inputs(table)),
-    )  # fmt: skip
+    )
 
 
 def _count_inputs(table: tables.RunTable) -> Iterator[types.InputCount]:
@@ -525,20 +526,17 @@ OTHER_WRITES = "subgoals.other_writes"
 
 def count_outcome_tables(table: tables.RunTable) -> Iterator[types.OutcomeTable]:
     """Yield outcome against sub-goals, errors and policy, each where anything was measured."""
-    goals = table.columns["subgoals"]
-    complete = _full(goals.value)
-    of_goals = ("all sub-goals", "some missed")
-    yield from _joint(table, "sub-goals", of_goals, goals.valued, (complete, ~complete))
+    goals, policy = table.columns["subgoals"], table.columns["policy"]
     errors, recovery = table.columns["errors"], table.columns["recovery"]
-    none = errors.valued & (errors.value == 0)
-    over = recovery.valued & _full(recovery.value)
-    left = recovery.valued & ~_full(recovery.value)
-    of_errors = ("no error", "all recovered", "some not")
-    if (over | left).any():
-        yield from _joint(table, "errors", of_errors, none | over | left, (none, over, left))
-    policy = table.columns["policy"]
-    kept, of_rules = policy.value == 0, ("rules kept", "a rule broken")
-    yield from _joint(table, "policy", of_rules, policy.valued, (kept, ~kept))
+    all_, some = goals.valued & _full(goals.value), goals.valued & ~_full(goals.value)
+    yield from _joint(table, "sub-goals", {"all sub-goals": all_, "some missed": some})
+    if recovery.valued.any():
+        none = errors.valued & (errors.value == 0)
+        over = recovery.valued & _full(recovery.value)
+        of_errors = {"no error": none, "all recovered": over, "some not": recovery.valued & ~over}
+        yield from _joint(table, "errors", of_errors)
+    kept, broken = policy.valued & (policy.value == 0), policy.valued & (policy.value != 0)
+    yield from _joint(table, "policy", {"rules kept": kept, "a rule broken": broken})
 
 
 # The figures that the grade of a path is made of.
@@ -592,26 +590,26 @@ def _say_path(share: float | None, broken: float | None, writes: float | None, *
 
 
 def _joint(
-    table: tables.RunTable, grade: str, names: tuple[str, ...], graded: Bools,
-    columns: tuple[Bools, ...],
-) -> Iterator[types.OutcomeTable]:  # fmt: skip
+    table: tables.RunTable, grade: str, columns: Mapping[str, Bools]
+) -> Iterator[types.OutcomeTable]:
+    """Yield outcome against a grade, where any run has both; a column is the runs of one name."""
     known, passed = tables.read_outcomes(table)
-    both = known & graded
+    both = known & np.logical_or.reduce([*columns.values()])
     if not both.any():
         return
     notes = {}
     if grade == "sub-goals":
         # Of the failing runs with every sub-goal reached, those that also wrote something else.
-        unearned = both & ~passed & columns[0]
+        unearned = both & ~passed & columns["all sub-goals"]
         more = int((unearned & (table.columns[OTHER_WRITES].value > 0)).sum())
         said = f"{more} of these {int(unearned.sum())} runs also made writes that are not in the "
         said += "reference solution"
         notes = {"fail": said} if more else {}
     yield types.OutcomeTable(
         grade=grade,
-        columns=names,
-        passed=tuple(int((both & passed & flags).sum()) for flags in columns),
-        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns),
+        columns=tuple(columns),
+        passed=tuple(int((both & passed & flags).sum()) for flags in columns.values()),
+        failed=tuple(int((both & ~passed & flags).sum()) for flags in columns.values()),
         unmeasured=len(table) - int(both.sum()),
         notes=notes,
     )
@@ -652,11 +650,11 @@ def find_rank_flips(
     for aspect in read_aspects(rows, table, axes, ()):
         if aspect.even:
             figures[words.JUDGED + aspect.rubric] = list(_read_judged(aspect, chosen))
+    names, outcomes = list(map(words.name_group, groups)), list(_runs(table, "outcome", chosen))
+    rng = np.random.default_rng([seed, crc32(b"rank_flips")])
     return stats.rank_flips(
-        [words.name_group(group) for group in groups], list(_runs(table, "outcome", chosen)),
-        figures, fewer_is_better=FEWER_IS_BETTER, units=words.RATES,
-        rng=np.random.default_rng([seed, crc32(b"rank_flips")]),
-    )  # fmt: skip
+        names, outcomes, figures, fewer_is_better=FEWER_IS_BETTER, units=words.RATES, rng=rng
+    )
 
 
 def _runs(table: tables.RunTable, measure: str, groups: Sequence[Bools]) -> Iterator[FigureRuns]:

@@ -69,6 +69,7 @@ def compare_groups(
     profiles = [build_profile(one, {by: name}, effects, seed=seed) for one, name in pair]
     judged = read_judge_answers(rows, table.runs, chosen)
     compared |= _compare_corrected(rows, table, profiles, judged)
+    text, measures = None if where is None else where.text, table.versions()
     report = types.ComparisonReport(
         first=profiles[0],
         second=profiles[1],
@@ -83,10 +84,9 @@ def compare_groups(
         rank_flips=find_rank_flips(rows, table, profiles, judged, seed),
         shapes=_shapes(first, second, seed),
         provenance=types.Provenance(
-            where=None if where is None else where.text, since=since, by=by, seed=seed,
-            judges=(RULES,), measures=table.versions(),
+            where=text, since=since, by=by, seed=seed, judges=(RULES,), measures=measures
         ),
-    )  # fmt: skip
+    )
     return hide_in(rows.shown if isinstance(rows, Store) else None, report)
 
 
@@ -168,11 +168,9 @@ def _difference(
         estimate = stats.rate if key in RATES else stats.mean
     figures = (estimate(values, cases, unmeasured=gone) for values, cases, gone in sides)
     before, after = (give_reason(key, figure) for figure in figures)
+    effect = give_reason(key, found) if isinstance(found, Unmeasured) else found.effect
+    made = types.Difference(first=before, second=after, effect=effect, paired=paired)
     if isinstance(found, Unmeasured):
-        return types.Difference(
-            first=before, second=after, effect=give_reason(key, found), paired=paired
-        )
-    return types.Difference(
-        first=before, second=after, effect=found.effect, p=found.p, paired=paired,
-        n_cases=found.n if paired else 0, detectable=found.detectable, cases_needed=found.needed,
-    )  # fmt: skip
+        return made
+    n, least, needed = found.n if paired else 0, found.detectable, found.needed
+    return replace(made, p=found.p, n_cases=n, detectable=least, cases_needed=needed)

@@ -74,22 +74,21 @@ class TableRow:
     anchor: str = ""  # what leads to it on a page
     match: str = ""
     facets: Mapping[str, str] = field(default_factory=dict)
-    below: tuple[Paragraph, ...] = ()
+    below: Sequence[Paragraph] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table: a page can order it and give it as CSV; text and Markdown lay it out once."""
 
     id: str
-    # names it on a page; `heading` stands above it in text and Markdown, or `corner` in its first
-    # heading there
-    caption: str = ""
-    columns: tuple[TableColumn, ...]
-    rows: tuple[TableRow, ...]
-    heading: str = ""
-    corner: str = ""
-    notes: tuple[str, ...] = ()  # remarks below it
+    columns: Sequence[TableColumn]
+    rows: Sequence[TableRow]
+    _: KW_ONLY
+    caption: str = ""  # names it on a page
+    heading: str = ""  # stands above it in text and Markdown
+    corner: str = ""  # stands there instead, in its first heading
+    notes: Sequence[str] = ()  # remarks below it
     # in text, columns in one line each; all of them wrapped; or as many as fit beside each other,
     # the others below
     layout: Literal["lines", "wrapped", "beside"] = "lines"
@@ -98,7 +97,7 @@ class Table:
     empty: EmptyNotice | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Paragraph:
     """A sentence; `lead` comes before it, `code` quotes it, `terminal` leaves it out elsewhere.
 
@@ -106,6 +105,7 @@ class Paragraph:
     """
 
     text: str
+    _: KW_ONLY
     heading: str = ""  # the name of what the blocks below are about; stands before everything
     lead: str = ""
     hang: int = 2
@@ -131,12 +131,12 @@ def make_row(*cells: TableCell | str) -> TableRow:
     return TableRow(tuple(TableCell(c) if isinstance(c, str) else c for c in cells))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class EmptyNotice:
     """Why there is nothing to see, and what to run."""
 
     said: str
-    commands: tuple[str, ...] = ()
+    commands: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,15 +193,16 @@ class Links:
 
     is_served = False
 
+    # What of the present address every other one keeps: `where`, `since`, `by`.
+    kept: Mapping[str, str] = {}
+
     def __init__(
-        self, runs: Collection[str] = (), pairs: Collection[tuple[str, str]] = (),
-        groups: bool = False,
-    ) -> None:  # fmt: skip
-        self._runs = frozenset(runs)
-        self._pairs = frozenset(pairs)
-        self._groups = groups
-        # What of the present address every other one keeps: `where`, `since`, `by`.
-        self.kept: Mapping[str, str] = {}
+        self,
+        runs: Collection[str] = (),  # that are in the file
+        pairs: Collection[tuple[str, str]] = (),  # of these, side by side
+        groups: bool = False,  # whether two groups are compared in it
+    ) -> None:
+        self._runs, self._pairs, self._groups = frozenset(runs), frozenset(pairs), groups
 
     def page(self, name: PageName) -> str:
         """Return the address of a page."""
@@ -241,7 +242,6 @@ class ServerLinks(Links):
 
     def __init__(self, kept: Mapping[str, str] | None = None) -> None:
         """Say what of the present address every other one keeps."""
-        super().__init__()
         self.kept = {key: value for key, value in (kept or {}).items() if value}
 
     def page(self, name: PageName) -> str:

@@ -56,11 +56,16 @@ def compare_judges(
             for pair in aspect.pairs:
                 if pair.n and aspect.name == rubric:
                     yield types.PairAgreement(
-                        rubric=rubric, unit=aspect.unit, judges=pair.raters,
-                        families=tuple(family[name] for name in pair.raters), raw=pair["raw"],
-                        kappa=pair["kappa"], ac1=pair["gwet"],
-                        cites=pair.figures.get("jaccard", _NO_CITES), sentence=pair.sentence,
-                    )  # fmt: skip
+                        rubric=rubric,
+                        unit=aspect.unit,
+                        judges=pair.raters,
+                        families=tuple(family[name] for name in pair.raters),
+                        raw=pair["raw"],
+                        kappa=pair["kappa"],
+                        ac1=pair["gwet"],
+                        cites=pair.figures.get("jaccard", _NO_CITES),
+                        sentence=pair.sentence,
+                    )
 
 
 def list_disputes(
@@ -69,17 +74,20 @@ def list_disputes(
     """Return the most telling disputes, and how many there are."""
     queue = labelling_queue(rows, where=where, version=version)
     all_ = [one for one in queue if one.aspect != SCORES]
-    return tuple(
-        types.DisputedRun(
+    found = []
+    for one in all_[:QUEUE]:
+        answers = {answer.rater: answer.label for answer in one.answers}
+        cited = tuple(sorted({step for answer in one.answers for step in answer.cites}))
+        run = types.DisputedRun(
             id=one.run,
             name=one.name,
             rubric=one.aspect,
             step=one.step,
-            answers={answer.rater: answer.label for answer in one.answers},
-            steps=tuple(sorted({step for answer in one.answers for step in answer.cites})),
+            answers=answers,
+            steps=cited,
         )
-        for one in all_[:QUEUE]
-    ), len(all_)
+        found.append(run)
+    return tuple(found), len(all_)
 
 
 def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[types.JudgeCost, ...]:
@@ -99,13 +107,15 @@ def _cost(judge: str, records: Sequence[Record]) -> types.JudgeCost:
     prices = Prices(JudgesTable()) if cached else None
     saved = [f for record in cached if prices and (f := _saved(record, prices)) is not None]
     return types.JudgeCost(
-        judge=judge, calls=len(records),
+        judge=judge,
+        calls=len(records),
         input_tokens=sum_known(usage.input_total for usage in usages),
         cached_tokens=sum_known(usage.cache_read for usage in usages),
         output_tokens=sum_known(usage.output_total for usage in usages),
-        usd=sum(paid) if paid else None, unpriced=len(records) - len(paid),
+        usd=sum(paid) if paid else None,
+        unpriced=len(records) - len(paid),
         usd_saved=sum(saved) if saved else None,
-    )  # fmt: skip
+    )
 
 
 def _saved(record: Record, prices: Prices) -> float | None:
@@ -124,18 +134,15 @@ def _saved(record: Record, prices: Prices) -> float | None:
 NAMED_RUNS = 5
 # An endpoint ignores the schema where this share of its answers, of at least so many, breaks it.
 BROKEN, OF_AT_LEAST = 0.2, 5
-BREACHES = frozenset({
-    "not_json", "off_menu", "wrong_type", "missing_field", "out_of_range", "missing_step",
-    "duplicate_step", "extra_step",
-})  # fmt: skip
+BREACHES = {"not_json", "off_menu", "wrong_type", "missing_field", "out_of_range"}
+BREACHES |= {"missing_step", "duplicate_step", "extra_step"}
 
 Family = Callable[[str], str | None]
 
 
 def find_flags(
-    table: RunTable, judged: Sequence[JudgeAnswers], panels: Sequence[types.Panel], *,
-    family: Family,
-) -> tuple[types.VerdictFlag, ...]:  # fmt: skip
+    table: RunTable, judged: Sequence[JudgeAnswers], panels: Sequence[types.Panel], family: Family
+) -> tuple[types.VerdictFlag, ...]:
     """Return every flag, by kind; `family` says which family an agent is of, if it is known."""
     by_mode = {(one.asked.measure, one.asked.judge): one for one in judged if one.main}
     found: list[types.VerdictFlag] = list(_kin(table, judged, family))
@@ -250,8 +257,7 @@ def _ignored(table: RunTable, judged: Sequence[JudgeAnswers]) -> Iterator[types.
     broken: dict[str, set[int]] = {}
     for one in judged:
         for at, of_run in one.runs.items():
-            record = of_run.verdict
-            if record is None:
+            if (record := of_run.verdict) is None:
                 continue
             judge, answer = one.asked.judge, record.answer
             asked[judge] = asked.get(judge, 0) + 1
@@ -293,10 +299,13 @@ def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]
 
 
 def count_pattern_runs(
-    table: RunTable, judged: Sequence[JudgeAnswers], groups: Sequence[types.Profile],
-    aspect: PanelAspect, steps: Acted,
-) -> Iterator[types.PatternShare]:  # fmt: skip
+    judged: Sequence[JudgeAnswers],
+    groups: Sequence[types.Profile],
+    aspect: PanelAspect,
+    steps: Acted,
+) -> Iterator[types.PatternShare]:
     """Yield each pattern, by judge and group; `aspect` says how the runs were drawn."""
+    table = aspect.table
     for one in judged:
         if one.asked.measure != STEP_LABELS or not one.main:
             continue
@@ -305,7 +314,7 @@ def count_pattern_runs(
             chosen = table.matches(of.group)
             mine = {at: found for at, found in of_run.items() if chosen[at]}
             for name in PATTERN_NAMES:
-                yield _pattern(mine, name, of, aspect, judge=one.asked.judge)
+                yield _pattern(mine, name, words.name_group(of), aspect, one.asked.judge)
 
 
 def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSteps | None:
@@ -320,9 +329,8 @@ def _of(table: RunTable, one: JudgeAnswers, at: int, steps: Acted) -> PatternSte
 
 
 def _pattern(
-    of_run: dict[int, PatternSteps], name: PatternName, of: types.Profile, aspect: PanelAspect, *,
-    judge: str,
-) -> types.PatternShare:  # fmt: skip
+    of_run: dict[int, PatternSteps], name: PatternName, group: str, aspect: PanelAspect, judge: str
+) -> types.PatternShare:
     table = aspect.table
     shows, told = (np.zeros(len(table), np.bool_) for _ in range(2))
     why: dict[str, Bools] = {}
@@ -335,10 +343,15 @@ def _pattern(
             why.setdefault(lost, np.zeros(len(table), np.bool_))[at] = True
     names = [str(table.runs.name[at]) for at in np.flatnonzero(shows).tolist()]
     return types.PatternShare(
-        name=name, judge=judge, group=words.name_group(of), share=aspect.share(shows, told, why),
-        n=len(names), unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
-        runs=tuple(names[:NAMED_EXAMPLES]), advice=PATTERN_ADVICE[name],
-    )  # fmt: skip
+        name=name,
+        judge=judge,
+        group=group,
+        share=aspect.share(shows, told, why),
+        n=len(names),
+        unknown=int(why.get(UNKNOWN_OUTCOME.reason, np.zeros(0)).sum()),
+        runs=tuple(names[:NAMED_EXAMPLES]),
+        advice=PATTERN_ADVICE[name],
+    )
 
 
 # Characters of a step's line, and steps that are told.
@@ -357,19 +370,14 @@ def choose_worked_trace(
             continue  # its texts were purged; another run serves as well
         lines = tuple(_lines(records, [aspect.rubric for aspect in axes]))
         cited = sorted({step for line in lines for step in line.common})
+        steps = []
+        for at in [at for at in cited if 0 <= at < len(trajectory.steps)][:MOST_STEPS]:
+            text = words.cut_words(visible_line(_said(trajectory.steps[at])), TOLD)
+            actor = trajectory.steps[at].actor
+            steps.append(types.TraceStep(step=at, actor=actor, text=text))
+        id_, name, outcome = trajectory.id, trajectory.name, trajectory.outcome.status
         return types.WorkedTrace(
-            id=trajectory.id,
-            name=trajectory.name,
-            outcome=trajectory.outcome.status,
-            lines=lines,
-            steps=tuple(
-                types.TraceStep(
-                    step=at,
-                    actor=trajectory.steps[at].actor,
-                    text=words.cut_words(visible_line(_said(trajectory.steps[at])), TOLD),
-                )
-                for at in [at for at in cited if 0 <= at < len(trajectory.steps)][:MOST_STEPS]
-            ),
+            id=id_, name=name, outcome=outcome, lines=lines, steps=tuple(steps)
         )
     return None
 
@@ -395,10 +403,8 @@ def _lines(records: Sequence[Record], rubrics: Sequence[str]) -> Iterator[types.
     for one in votes.select_current(records):
         answer = one.record.answer
         if isinstance(answer, Verdict) and answer.step is None and answer.label is not None:
-            said = types.TraceAnswer(
-                judge=one.asked.judge, label=answer.label, confidence=answer.confidence,
-                cites=answer.cites,
-            )  # fmt: skip
+            judge, sure, cites = one.asked.judge, answer.confidence, answer.cites
+            said = types.TraceAnswer(judge=judge, label=answer.label, confidence=sure, cites=cites)
             answers.setdefault(one.asked.measure, []).append(said)
     rules = sort_findings(records).whole
     for rubric in rubrics:
@@ -456,7 +462,7 @@ def build_panels(
         for aspect, made in zip(all_, claims, strict=True)
     ]
     labels = next((aspect for aspect in all_ if aspect.rubric == STEP_LABELS), None)
-    patterns = () if labels is None else count_pattern_runs(table, asked, groups, labels, steps)
+    patterns = () if labels is None else count_pattern_runs(asked, groups, labels, steps)
     measures = {one.asked.measure for one in asked}
     spoken = {aspect.rubric for aspect in all_}
     apart, n_disputed = list_disputes(rows, where, version)
@@ -467,11 +473,13 @@ def build_panels(
         patterns=tuple(patterns),
         onsets=tuple(votes.measure_onsets(table, asked, groups, all_, steps)),
         agreement=tuple(compare_judges(rows, rubrics, where=where, seed=seed, version=version)),
-        queue=apart, n_disputed=n_disputed,
+        queue=apart,
+        n_disputed=n_disputed,
         trace=choose_worked_trace(rows, table, all_, asked) if isinstance(rows, Store) else None,
         flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, all_)),
-        costs=count_costs(found), judges=tuple(sorted({one.asked.judge for one in found})),
-    )  # fmt: skip
+        costs=count_costs(found),
+        judges=tuple(sorted({one.asked.judge for one in found})),
+    )
 
 
 def _place(rubric: str) -> tuple[int, int, str]:
@@ -501,15 +509,14 @@ def _answers(
             lost: Counter[str] = Counter()
             for at in np.flatnonzero(table.matches(of.group)).tolist():
                 record = one.runs[at].verdict if at in one.runs else None
-                if record is None:
-                    continue
-                answer = record.answer
-                if not isinstance(answer, Verdict):
+                answer = None if record is None else record.answer
+                if isinstance(answer, Unmeasured):
                     lost[votes.classify_absence(answer.reason, answer.kind)] += 1
-                elif answer.label is not None:
+                elif answer is not None and answer.label is not None:
                     counts[answer.label] += 1
             if counts or lost:
+                rubric, judge, group = one.asked.measure, one.asked.judge, words.name_group(of)
+                told, gone = (dict(sorted(each.items())) for each in (counts, lost))
                 yield types.AnswerCounts(
-                    rubric=one.asked.measure, judge=one.asked.judge, group=words.name_group(of),
-                    counts=dict(sorted(counts.items())), lost=dict(sorted(lost.items())),
-                )  # fmt: skip
+                    rubric=rubric, judge=judge, group=group, counts=told, lost=gone
+                )

@@ -22,6 +22,7 @@ from stepscope.errors import UsageError
 from stepscope.report.rows import FleetShapes, classify_fleet
 from stepscope.safety.text import visible_line
 from stepscope.shape import compare_fleets
+from stepscope.shape.fleet import FleetComparison
 from stepscope.shape.types import SHAPES
 from stepscope.store.columns import Rows
 from stepscope.store.where import Where
@@ -99,26 +100,31 @@ def compare_production(
     who = number_users(rows, runs, user)
     users = [who[at][part.fitted] for at, part in zip(chosen, (a, b), strict=True)]
     lost = _count_lost(a), _count_lost(b)
-    found = compare_fleets(
-        a.log_likelihood[a.fitted], b.log_likelihood[b.fitted],
-        rng=np.random.default_rng([seed, crc32(b"production")]), clusters=(users[0], users[1]),
-        unmeasured=lost,
-    )  # fmt: skip
-    rows_of: tuple[ShapeDivergence, ...] | Unmeasured
-    rows_of = found if isinstance(found, Unmeasured) else tuple([
-        ShapeDivergence(
-            shape=shape, first=found.first[shape], second=found.second[shape],
-            difference=found.difference[shape], p=found.p[shape],
-            change="more" if shape in found.risen(ALPHA)
-            else "less" if shape in found.fallen(ALPHA) else "",
-        )
-        for shape in SHAPES
-    ])  # fmt: skip
+    first, second = (side.log_likelihood[side.fitted] for side in (a, b))
+    rng, clusters = np.random.default_rng([seed, crc32(b"production")]), (users[0], users[1])
+    found = compare_fleets(first, second, rng=rng, clusters=clusters, unmeasured=lost)
+    shown = found if isinstance(found, Unmeasured) else tuple(_list_divergences(found))
     return ProductionComparison(
-        sides=names, runs=(int(a.fitted.sum()), int(b.fitted.sum())),
+        sides=names,
+        runs=(int(a.fitted.sum()), int(b.fitted.sum())),
         clusters=(len(set(users[0].tolist())), len(set(users[1].tolist()))),
-        unmeasured=lost, source=a.source, shapes=rows_of,
-    )  # fmt: skip
+        unmeasured=lost,
+        source=a.source,
+        shapes=shown,
+    )
+
+
+def _list_divergences(found: FleetComparison) -> Iterator[ShapeDivergence]:
+    risen, fallen = found.risen(ALPHA), found.fallen(ALPHA)
+    for shape in SHAPES:
+        yield ShapeDivergence(
+            shape=shape,
+            first=found.first[shape],
+            second=found.second[shape],
+            difference=found.difference[shape],
+            p=found.p[shape],
+            change="more" if shape in risen else "less" if shape in fallen else "",
+        )
 
 
 def _count_lost(side: FleetShapes) -> dict[str, int]:
@@ -142,10 +148,8 @@ def _lines(found: ProductionComparison) -> Iterator[str]:
         return
     yield f"{'shape':<19} {first:<15} {second:<15} {'difference':<25} p"
     for one in found.shapes:
-        moved, shares = (
-            one.difference,
-            [values.format_estimate(of) for of in (one.first, one.second)],
-        )
+        moved = one.difference
+        shares = [values.format_estimate(of) for of in (one.first, one.second)]
         told = values.format_difference(moved.value, moved.unit)
         told = f"{told}, {values.format_limits(moved.low, moved.high, moved.unit)}"
         yield (

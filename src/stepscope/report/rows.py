@@ -122,11 +122,19 @@ def classify_fleet(rows: stored.Rows, runs: stored.Runs) -> FleetShapes | None:
     sizes = np.array([len(axis) for axis in axes])
     scores = lay_out(scores, lengths, np.concatenate(places), sizes)
     sigma, correlation, noise = know_noise(rows.noise().get(judge), scores, sizes, fewest)
-    found = _classify_curves(
-        rows, runs, of, axes, places, scores,
-        sigma=sigma, repeats=fewest, correlation=correlation,
-    )  # fmt: skip
-    return replace(found, source=said, sigma=noise + note_grid(scores, fewest))
+    found = weigh_fleet(scores, sizes, sigma=sigma, repeats=fewest, correlation=correlation)
+    most = sigma.high if isinstance(sigma, Estimate) else None
+    spread = None if most is None else most / np.sqrt(fewest)
+    each = zip(np.split(scores, np.cumsum(sizes)[:-1]), places, strict=True)
+    failed = _fail_gates(rows, runs, of, list(each), spread)
+    batch = found.batch
+    broken = (batch.break_step >= 0) & ~batch.unmodelled
+    break_step = np.full(len(batch.break_step), -1)
+    entry = batch.break_step[broken].astype(np.int64).tolist()
+    broke = zip(batch.rows[broken].tolist(), entry, strict=True)
+    break_step[broken] = [axes[row][step] for row, step in broke]
+    made = align_shapes(found, of, len(runs), gate_failed=failed, break_step=break_step)
+    return replace(made, source=said, sigma=noise + note_grid(scores, fewest))
 
 
 # Limits further apart than this contradict each other.
@@ -225,42 +233,27 @@ class FleetShapes:
 _SHAPE_COLUMNS = [x.name for x in fields(FleetShapes) if x.default is MISSING]
 
 
-def _classify_curves(
+def _fail_gates(
     rows: stored.Rows,
     runs: stored.Runs,
-    at: Ints,  # shape (k,), place of each run that has a curve among the runs, rising
-    axes: Sequence[Ints],  # the steps of each run that its curve is drawn over
-    scored: Sequence[Ints],  # where on its axis each has rows
-    scores: Floats,  # shape (n,), of all axes end to end; NaN where nobody scored
-    *,
-    sigma: Estimate | None,  # noise of one scoring; None where nobody has measured it
-    repeats: Ints,  # shape (k,), scorings averaged in each score of a curve
-    correlation: float,
-) -> FleetShapes:
-    sizes = np.array([len(axis) for axis in axes], np.int64)
-    found = weigh_fleet(scores, sizes, sigma=sigma, repeats=repeats, correlation=correlation)
-    batch, most = found.batch, sigma.high if isinstance(sigma, Estimate) else sigma
-    noise = (most or 0.0) / np.sqrt(np.broadcast_to(repeats, at.shape))
-    entry = batch.break_step.astype(np.int64)
-    broken = (entry >= 0) & ~batch.unmodelled
+    at: Ints,  # the place of each curve's run
+    curves: Sequence[tuple[Floats, Ints]],  # scores, NaN where nobody scored; where it has rows
+    noise: Floats | None,  # of each curve; None where nobody has measured it
+) -> Bools:
+    """Return the runs in which a step of the highest weight is below the gate."""
     failed = np.zeros(len(runs), np.bool_)
     weights = rows.weights()
-    each = zip(at.tolist(), np.split(scores, np.cumsum(sizes)[:-1]), scored, noise, strict=True)
-    for place, points, has, own_noise in each if weights else ():
+    for row, (points, scored) in enumerate(curves if weights else ()):
+        place = int(at[row])
         workflow, task = runs.workflow[place], runs.task[place] or runs.name[place]
-        own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK))
+        own = weights.get((workflow, task)) or weights.get((workflow, EVERY_TASK)) or ()
         # Weights are of all steps, or of those that have rows.
-        weighed = points if own is not None and len(own) == len(points) else points[has]
-        if own is not None and len(own) == len(weighed):
-            told = None if most is None else float(own_noise)
-            below = gate_failed(weighed.tolist(), own, sigma=told)
+        weighed = points if len(own) == len(points) else points[scored]
+        if own and len(own) == len(weighed):
+            sigma = None if noise is None else float(noise[row])
+            below = gate_failed(weighed.tolist(), own, sigma=sigma)
             failed[place] = not isinstance(below, Unmeasured) and bool(below)
-    break_step = np.full(len(entry), -1)
-    break_step[broken] = [
-        axes[row][step]
-        for row, step in zip(batch.rows[broken].tolist(), entry[broken].tolist(), strict=True)
-    ]
-    return align_shapes(found, at, len(runs), gate_failed=failed, break_step=break_step)
+    return failed
 
 
 def align_shapes(
@@ -274,19 +267,19 @@ def align_shapes(
     """Return the shapes of curves in the places of their runs."""
     batch = found.batch
     state = np.full(size, stored.NO_RECORD, np.int8)
-    kinds = np.array(
-        [stored.ANSWERED, *(stored.cell_state(absent.kind) for absent in batch.absences)], np.int8
-    )
-    state[of] = kinds[batch.reasons]
+    lost = [stored.cell_state(absent.kind) for absent in batch.absences]
+    state[of] = np.array([stored.ANSWERED, *lost], np.int8)[batch.reasons]
     at = of[batch.rows]
     return FleetShapes(
-        state=state, label=_spread(at, size, batch.label, UNRESOLVED),
+        state=state,
+        label=_spread(at, size, batch.label, UNRESOLVED),
         unmodelled=_spread(at, size, batch.unmodelled, False),
-        low_level=_spread(at, size, batch.low_level, False), gate_failed=gate_failed,
+        low_level=_spread(at, size, batch.low_level, False),
+        gate_failed=gate_failed,
         break_step=_spread(at, size, break_step, -1),
         log_likelihood=_spread(at, size, found.log_likelihood, 0.0),
         error=_spread(at, size, found.error, 0.0),
-    )  # fmt: skip
+    )
 
 
 def join_shapes(parts: Sequence[FleetShapes], *, source: str, sigma: str) -> FleetShapes:
@@ -326,10 +319,15 @@ def count_shapes(of: FleetShapes, clusters: Ints | None, rng: np.random.Generato
         shares={} if isinstance(shares, Unmeasured) else shares,
         no_shares=shares if isinstance(shares, Unmeasured) else None,
         labels={str(name): n for name, n in zip(SHAPES, counts, strict=True) if n},
-        n_runs=int(answered.sum()), unresolved=int((fitted & (of.label == UNRESOLVED)).sum()),
-        unmodelled=unmodelled, low_level=int(of.low_level.sum()),
-        gate_failed=int(of.gate_failed.sum()), unmeasured=lost, source=of.source, sigma=of.sigma,
-    )  # fmt: skip
+        n_runs=int(answered.sum()),
+        unresolved=int((fitted & (of.label == UNRESOLVED)).sum()),
+        unmodelled=unmodelled,
+        low_level=int(of.low_level.sum()),
+        gate_failed=int(of.gate_failed.sum()),
+        unmeasured=lost,
+        source=of.source,
+        sigma=of.sigma,
+    )
 
 
 # What `by` may name, besides `tag.KEY`; by default groups are the agents of each workflow.
@@ -348,12 +346,8 @@ class RunTable:
 
     runs: stored.Runs  # the runs
     columns: stored.Columns  # of each measure with records, or in the vector
-    # the task that each run belongs to, as a number: (workflow, task), or the run itself where it
-    # names no task
-    clusters: Ints
-    tags: Mapping[str, stored.Texts] = field(
-        default_factory=dict
-    )  # that were asked for, as "tag.KEY"
+    clusters: Ints  # the task of each as a number: (workflow, task), or the run where it has none
+    tags: Mapping[str, stored.Texts] = field(default_factory=dict)  # asked for, as "tag.KEY"
     shapes: FleetShapes | None = None  # of score curves; None where no run has one
     judged: Floats | None = None  # what judges found, weighed; None where it is not asked for
     custom: tuple[str, ...] = ()  # measures of the user, and their aspects
@@ -381,10 +375,9 @@ class RunTable:
 
     def take(self, chosen: RowMask) -> RunTable:
         """Return the chosen rows."""
+        runs = {f.name: getattr(self.runs, f.name)[chosen] for f in fields(stored.Runs)}
         return RunTable(
-            runs=stored.Runs(
-                **{f.name: getattr(self.runs, f.name)[chosen] for f in fields(stored.Runs)}
-            ),
+            runs=stored.Runs(**runs),
             columns={name: column.take(chosen) for name, column in self.columns.items()},
             clusters=self.clusters[chosen],
             tags={name: values[chosen] for name, values in self.tags.items()},
@@ -428,9 +421,14 @@ def read_table(rows: stored.Rows, where: Where | None, by: Iterable[str] = ()) -
         if len(runs) and all(value is None for value in values.tolist()):
             raise UsageError(f"no run has the tag {name.removeprefix(TAG)!r}")
     return RunTable(
-        runs=runs, columns=columns, clusters=number_tasks(runs), tags=tags,
-        shapes=classify_fleet(rows, runs), custom=custom, faults=read_axis_faults(columns),
-    )  # fmt: skip
+        runs=runs,
+        columns=columns,
+        clusters=number_tasks(runs),
+        tags=tags,
+        shapes=classify_fleet(rows, runs),
+        custom=custom,
+        faults=read_axis_faults(columns),
+    )
 
 
 # What a report reads and no measure of the rules says.
@@ -456,9 +454,8 @@ def choose_fields(by: str | None) -> tuple[str, ...]:
     if by is None:
         return DEFAULT_BY
     if by not in FIELDS and by.removeprefix(TAG) in (by, ""):
-        raise UsageError(
-            f"--by {by!r} is not a field; expected one of {', '.join(FIELDS)}, tag.KEY"
-        )
+        known = ", ".join(FIELDS)
+        raise UsageError(f"--by {by!r} is not a field; expected one of {known}, tag.KEY")
     return (by,)
 
 

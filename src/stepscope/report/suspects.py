@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 
 from stepscope.errors import StoreError
-from stepscope.findings import ranking
 from stepscope.findings import ranking as rank
 from stepscope.measures.calls import agent_calls, compared_error, error_message
 from stepscope.measures.conduct import find_decision, ways_to_ask
@@ -66,11 +65,8 @@ def find_failed_calls(
         texts = [quote_error(e) for e in failed]
         later = [e for e in exchanges if e.position > last.position and not e.failed]
         after = next((e for e in later if is_same_purpose(last.call, e.call)), None)
-        labels = {
-            handled.get(e.step)
-            or handled.get(e.step if e.result_step is None else e.result_step, "")
-            for e in failed
-        }
+        answered = {e.step: e.step if e.result_step is None else e.result_step for e in failed}
+        labels = {handled.get(at) or handled.get(end, "") for at, end in answered.items()}
         times = len(failed)
         alike = len({compared_error(e) for e in failed}) == 1
         same, at_last = (" with the same error", "") if alike else ("", "; last error")
@@ -165,10 +161,9 @@ def _broken(curve: Curve) -> tuple[SuspectSteps, ...]:
     first, last, step = curve.break_first, curve.break_last, curve.break_step
     if first is None or last is None or step is None or isinstance(curve.shape, Unmeasured):
         return ()
-    points = zip(curve.steps, curve.scores, strict=True)
-    known = [(index, value) for index, value in points if value is not None]
-    before = _mean([value for index, value in known if index < first])
-    after = _mean([value for index, value in known if index > last])
+    points = list(zip(curve.steps, curve.scores, strict=True))
+    before = _mean([value for index, value in points if value is not None and index < first])
+    after = _mean([value for index, value in points if value is not None and index > last])
     fall = f" from {before}" if before else ""
     fall += f" to {after}" if after and curve.shape != "recovery" else ""
     share = curve.posterior.get(curve.shape)
@@ -222,10 +217,16 @@ SAID_BETTER: dict[SuspectKind, frozenset[Kind | rank.StoreKind]] = {
     "violation": frozenset({"unconfirmed"}),
 }
 STORE_KINDS: dict[Kind | rank.StoreKind, SuspectKind] = {
-    "new_write": "new_write", "breach": "violation", "fault": "fault", "judge_cause": "judge",
-    "judge_cascade": "judge", "judge_fault": "judge", "judge_error": "judge", "break": "break",
+    "new_write": "new_write",
+    "breach": "violation",
+    "fault": "fault",
+    "judge_cause": "judge",
+    "judge_cascade": "judge",
+    "judge_fault": "judge",
+    "judge_error": "judge",
+    "break": "break",
     "gate": "gate",
-}  # fmt: skip
+}
 # Writes that nothing asks for are named up to this many; the rest are counted.
 NAMED_WRITES = 2
 # A cycle shorter than three calls is a repeat, not a loop; beyond twelve calls it is no worse.
@@ -260,24 +261,22 @@ def list_suspects(
         ]
     weighed.sort(key=lambda item: (-item[0], item[1].first, item[1].kind))
     findings = [one for _, one in weighed]
-    look = LookFirst(
-        id=trajectory.id, name=trajectory.name, outcome=status, steps=len(trajectory.steps),
-        suspects=(),
-        because="" if status == "pass" else "; ".join(_reasons(trajectory, found, goals)),
-    )  # fmt: skip
+    because = "" if status == "pass" else "; ".join(_reasons(trajectory, found, goals))
+    id_, name, steps = trajectory.id, trajectory.name, len(trajectory.steps)
+    look = LookFirst(id=id_, name=name, outcome=status, steps=steps, suspects=(), because=because)
     if status == "fail":
         said = [*_curve_evidence(curve), *evidence]
-        ranked = ranking.rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
+        ranked = rank.rank_steps(current_records(held), said, trajectory=trajectory, fit=fit)
         if isinstance(ranked, rank.StepRanking):
             # What scores say of the whole run, where they break at no step.
-            whole: tuple[SuspectSteps, ...] = ()
-            if isinstance(curve, Curve) and not _broken(curve):
-                whole = _throughout(curve)
+            low = isinstance(curve, Curve) and not _broken(curve)
+            whole = _throughout(curve) if isinstance(curve, Curve) and low else ()
+            suspects = _merge(ranked, [*findings, *whole])
+            reliability = rank.describe_reliability(ranked.family)
             return msgspec.structs.replace(
-                look, suspects=_merge(ranked, [*findings, *whole]), nobody=ranked.nobody,
-                reliability=ranking.describe_reliability(ranked.family),
-            )  # fmt: skip
-        if ranked is ranking.NOT_RANKED:
+                look, suspects=suspects, nobody=ranked.nobody, reliability=reliability
+            )
+        if ranked is rank.NOT_RANKED:
             unranked = f"Not ranked: {ranked.reason}"
     # Who only reads, or tries once more in vain, harmed nobody: behind what was told or written.
     failed: set[str] = set()
@@ -287,13 +286,12 @@ def list_suspects(
             harmless.add(x.step)
         if x.failed:
             failed.add(x.key)
-    proofs = ranking.find_proofs(current_records(held))
+    proofs = rank.find_proofs(current_records(held))
     proofs.sort(key=lambda one: one.step in harmless)
-    judged = [
-        one for one in ranking.evidence_of_records(current_records(held))
-        if one.kind in ("judge_cascade", "judge_fault", "judge_cause")
-        or (one.kind == "judge_error" and status != "pass")
-    ]  # fmt: skip
+    kinds = {"judge_cascade", "judge_fault", "judge_cause"}
+    kinds |= set() if status == "pass" else {"judge_error"}
+    said_of = rank.evidence_of_records(current_records(held))
+    judged = [one for one in said_of if one.kind in kinds]
     judged.sort(key=lambda one: (one.kind != "judge_cascade", one.step))
     leading = sum(one.kind == "judge_cascade" for one in judged)
     proofs = [*judged[:leading], *proofs, *judged[leading:]]
@@ -316,7 +314,7 @@ def list_passing_trials(store: Store, tasks: Iterable[str | None]) -> Trials:
     @lru_cache(8)  # many of the runs to look at first are of the same few tasks
     def read(workflow: str, task: str) -> Sequence[Trajectory]:
         stored = store.stored(found.get((workflow, task), ()))
-        return [one.trajectory for one in islice(stored, ranking.MOST_TRIALS)]
+        return [one.trajectory for one in islice(stored, rank.MOST_TRIALS)]
 
     return read
 
@@ -327,7 +325,7 @@ def compare_with_trials(
     """Return what the passing trials of a failed run's task say of its steps, all as stored."""
     if run.outcome.status != "fail" or run.task is None or not agent_calls(run):
         return ()
-    found = ranking.find_new_write(run, trials(run.workflow, run.task), store.facts(run.workflow))
+    found = rank.find_new_write(run, trials(run.workflow, run.task), store.facts(run.workflow))
     return () if found is None else (found,)
 
 
@@ -361,15 +359,9 @@ def _lead_with(
     lead = []
     for step, here in at.items():
         found = [one.evidence for one in findings if one.first == one.last == step]
-        lead.append(
-            SuspectSteps(
-                first=step,
-                last=step,
-                kind=STORE_KINDS[here[0].kind],
-                evidence="; ".join(dict.fromkeys([*(one.reason for one in here), *found])),
-                cites=tuple(sorted(set[int]().union(*(one.cites for one in here)))),
-            )
-        )
+        said = "; ".join(dict.fromkeys([*(one.reason for one in here), *found]))
+        cites = tuple(sorted(set[int]().union(*(one.cites for one in here))))
+        lead.append(_suspect_at(step, STORE_KINDS[here[0].kind], said, cites=cites))
     return (*lead, *(one for one in findings if one.first != one.last or one.first not in at))
 
 
@@ -385,10 +377,8 @@ def _merge_step(ranked: rank.RankedStep, here: Sequence[SuspectSteps]) -> Suspec
         kind = here[0].kind
     else:
         kind = "place" if ranked.kind in WEAK_KINDS else "localised"
-    return SuspectSteps(
-        first=ranked.step, last=ranked.step, kind=kind, evidence="; ".join(dict.fromkeys(said)),
-        share=ranked.share, cites=ranked.cites,
-    )  # fmt: skip
+    made = _suspect_at(ranked.step, kind, "; ".join(dict.fromkeys(said)), cites=ranked.cites)
+    return msgspec.structs.replace(made, share=ranked.share)
 
 
 def _curve_evidence(curve: Curve | Unmeasured | None) -> Iterator[rank.StepEvidence]:
@@ -490,15 +480,21 @@ def find_request(trajectory: Trajectory, write: Exchange) -> int | None:
     return None
 
 
-def _suspect_at(step: int, kind: SuspectKind, said: str, last: int | None = None) -> SuspectSteps:
-    return SuspectSteps(first=step, last=step if last is None else last, kind=kind, evidence=said)
+def _suspect_at(
+    step: int, kind: SuspectKind, said: str, last: int | None = None, cites: tuple[int, ...] = ()
+) -> SuspectSteps:
+    last = step if last is None else last
+    return SuspectSteps(first=step, last=last, kind=kind, evidence=said, cites=cites)
 
 
 # What one finding weighs in choosing a run. Counts are capped, so that one long run with many
 # small findings does not stand before a broken rule.
 FINDING_WEIGHTS = {
-    "policy": 5.0, "subgoals.other_writes": 1.5, "errors": 0.5, "redundant_calls.count": 0.25,
-}  # fmt: skip
+    "policy": 5.0,
+    "subgoals.other_writes": 1.5,
+    "errors": 0.5,
+    "redundant_calls.count": 0.25,
+}
 COUNT_CAP = 6.0
 MISSED_WEIGHT, LEFT_WEIGHT, LOOP_WEIGHT = 1.0, 2.0, 0.25
 GATE_WEIGHT, BREAK_WEIGHT, LOW_WEIGHT = 3.0, 2.0, 1.0
@@ -573,20 +569,19 @@ def read_look_first(
         try:
             trajectory = store.trajectory(key)
         except StoreError as e:  # its texts were purged; its records still speak in the figures
-            outcome, steps = table.runs.outcome[at], int(table.runs.steps[at])
-            yield LookFirst(
-                id=key, name=name, outcome=outcome, steps=steps, suspects=(), note=str(e),
-                command=command, handle=handle,
-            )  # fmt: skip
-            continue
-        evidence = compare_with_trials(store, trajectory, trials)
-        records = keep_chosen(store.records(trajectory=key), judged)
-        trajectory, records = rows.hide_secrets(store.shown, trajectory, records)
-        curve = None
-        if given is not None:
-            curve = make_curve(trajectory, records, noise=given[0], weights=given[1])
-        case = trajectory.case
-        look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
+            outcome, steps, note = table.runs.outcome[at], int(table.runs.steps[at]), str(e)
+            look = LookFirst(
+                id=key, name=name, outcome=outcome, steps=steps, suspects=(), note=note
+            )
+        else:
+            evidence = compare_with_trials(store, trajectory, trials)
+            records = keep_chosen(store.records(trajectory=key), judged)
+            trajectory, records = rows.hide_secrets(store.shown, trajectory, records)
+            curve = None
+            if given is not None:
+                curve = make_curve(trajectory, records, noise=given[0], weights=given[1])
+            case = trajectory.case
+            look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
         yield msgspec.structs.replace(look, command=command, handle=handle)
 
 
@@ -624,10 +619,14 @@ def read_points(records: Iterable[Record], noise: Mapping[str, Estimate]) -> Cur
     return Curve(
         steps=tuple(known),
         scores=tuple([sum(values) / len(values) if values else None for values in known.values()]),
-        source="imported" if family == IMPORTED else "judge", judge=judge, repeats=repeats,
-        sigma=sigma, sigma_source="marginalised" if sigma is None else "repeats", shape=NO_SHAPE,
+        source="imported" if family == IMPORTED else "judge",
+        judge=judge,
+        repeats=repeats,
+        sigma=sigma,
+        sigma_source="marginalised" if sigma is None else "repeats",
+        shape=NO_SHAPE,
         notes=(f"scores of {others} are left aside",) if others else (),
-    )  # fmt: skip
+    )
 
 
 Weights = Mapping[tuple[str, str], tuple[float, ...]]
@@ -658,7 +657,8 @@ def make_curve(
         return found
     scored = found.steps
     made = rows.sort_findings(held).cites("step_labels.steps")
-    size = max(scored) + 1 if trajectory is None else len(trajectory.steps)
+    made_by = () if trajectory is None else trajectory.steps
+    size = max(scored) + 1 if trajectory is None else len(made_by)
     points = dict(zip(scored, found.scores, strict=True))
     steps = tuple(rows.axis_of(scored, made, size))
     scores = tuple([points.get(step) for step in steps])
@@ -669,23 +669,23 @@ def make_curve(
         if answer.measure in told and isinstance(answer, Verdict):
             if answer.step is not None and answer.value is not None:
                 told[answer.measure][answer.step] = answer.value
-    if trajectory is not None:
-        for step, before in zip(trajectory.steps, (None, *trajectory.steps), strict=False):
-            seconds = _seconds(step, before)
-            if seconds is not None:
-                told[LATENCY].setdefault(step.index, seconds)
-            if step.cost_usd is not None:
-                told[COST].setdefault(step.index, step.cost_usd)
-    latency, cost = _cells(told[LATENCY], found.steps), _cells(told[COST], found.steps)
+    used: dict[int, float] = {}
+    for step, before in zip(made_by, (None, *made_by), strict=False):
+        if (seconds := _seconds(step, before)) is not None:
+            told[LATENCY].setdefault(step.index, seconds)
+        if step.cost_usd is not None:
+            told[COST].setdefault(step.index, step.cost_usd)
+        if step.usage is not None and step.usage.output_total is not None:
+            used[step.index] = step.usage.output_total
+    latency, cost, tokens = (_cells(cells, steps) for cells in (told[LATENCY], told[COST], used))
     slopes = third_slopes(found.scores)
-    drawn = msgspec.structs.replace(
-        found, id="" if trajectory is None else trajectory.id,
-        name="" if trajectory is None else trajectory.name, latency_s=latency, cost_usd=cost,
-        slopes=None if isinstance(slopes, Unmeasured) else slopes,
-    )  # fmt: skip
-    drawn = _shaped(drawn, cost if cost is not None else _tokens(trajectory, found.steps))
+    known = None if isinstance(slopes, Unmeasured) else slopes
+    drawn = msgspec.structs.replace(found, latency_s=latency, cost_usd=cost, slopes=known)
+    # Tokens spike where the cost would.
+    drawn = _shaped(drawn, tokens if cost is None else cost)
     if trajectory is None:
         return drawn
+    drawn = msgspec.structs.replace(drawn, id=trajectory.id, name=trajectory.name)
     # The weights of its task, else those of every task.
     own = weights.get((trajectory.workflow, trajectory.task or trajectory.name))
     every = weights.get((trajectory.workflow, EVERY_TASK))
@@ -702,18 +702,25 @@ def _shaped(drawn: Curve, cost: Cells | None) -> Curve:
         broke, drawn.scores, latency=drawn.latency_s, cost=cost, unmodelled=shape.unmodelled
     )
     sure = found.step is not None and not shape.unmodelled
-    steps = drawn.steps
+    entries = (found.step, found.first, found.last) if sure else (None, None, None)
+    step, first, last = (None if at is None else drawn.steps[at] for at in entries)
     return msgspec.structs.replace(
-        drawn, shape=shape.label, best=shape.best, runner_up=shape.runner_up,
+        drawn,
+        shape=shape.label,
+        best=shape.best,
+        runner_up=shape.runner_up,
         posterior={str(name): share for name, share in shape.posterior.items()},
-        unmodelled=shape.unmodelled, low_level=shape.low_level, mean=shape.mean, depth=shape.depth,
+        unmodelled=shape.unmodelled,
+        low_level=shape.low_level,
+        mean=shape.mean,
+        depth=shape.depth,
         trough_length=shape.trough_length if shape.label == "recovery" else None,
         break_probability=found.probability,
-        break_step=steps[found.step] if sure and found.step is not None else None,
-        break_first=steps[found.first] if sure and found.first is not None else None,
-        break_last=steps[found.last] if sure and found.last is not None else None,
-        watch=tuple([steps[at] for at in found.watch]),
-    )  # fmt: skip
+        break_step=step,
+        break_first=first,
+        break_last=last,
+        watch=tuple([drawn.steps[at] for at in found.watch]),
+    )
 
 
 def _weighed(drawn: Curve, scored: Sequence[int], weights: tuple[float, ...] | None) -> Curve:
@@ -728,11 +735,9 @@ def _weighed(drawn: Curve, scored: Sequence[int], weights: tuple[float, ...] | N
     scores = [points[step] for step in steps]
     mean = weighted_score(scores, weights)
     failed = gate_failed(scores, weights, sigma=drawn.sigma)
-    below = () if isinstance(failed, Unmeasured) else failed
-    return msgspec.structs.replace(
-        drawn, weights=weights, weighted=None if isinstance(mean, Unmeasured) else mean,
-        gate_failed=tuple([steps[at] for at in below]),
-    )  # fmt: skip
+    known = None if isinstance(mean, Unmeasured) else mean
+    below = () if isinstance(failed, Unmeasured) else tuple([steps[at] for at in failed])
+    return msgspec.structs.replace(drawn, weights=weights, weighted=known, gate_failed=below)
 
 
 def _seconds(step: Step, before: Step | None) -> float | None:
@@ -742,16 +747,6 @@ def _seconds(step: Step, before: Step | None) -> float | None:
     if step.start is None or begin is None or end is None or end.ns < begin.ns:
         return None
     return (end.ns - begin.ns) / 1e9
-
-
-def _tokens(trajectory: Trajectory | None, steps: Sequence[int]) -> Cells | None:
-    """Return the tokens of each scored step, which spike where its cost would."""
-    used = {
-        step.index: float(step.usage.output_total)
-        for step in (() if trajectory is None else trajectory.steps)
-        if step.usage is not None and step.usage.output_total is not None
-    }
-    return _cells(used, steps)
 
 
 def _cells(told: Mapping[int, float], steps: Sequence[int]) -> Cells | None:

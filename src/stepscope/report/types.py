@@ -471,9 +471,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     def __getitem__(self, key: str) -> Figure:
         """Return one figure of the vector; UsageError for another name, with a list of them."""
         if key not in self.figures:
-            raise UsageError(
-                f"no figure {key!r} in the report; there are: {', '.join(self.figures)}"
-            )
+            have = ", ".join(self.figures)
+            raise UsageError(f"no figure {key!r} in the report; there are: {have}")
         return self.figures[key]
 
 

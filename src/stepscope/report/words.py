@@ -20,16 +20,21 @@ from stepscope.model import Json, ToolCall, ToolResult
 from stepscope.model.records import COMPLETENESS_NAME, INPUTS, Figure
 from stepscope.model.signatures import generalise, sign_step
 from stepscope.report import types
-from stepscope.report.document import DrawnInterval, Paragraph, TableCell, TableRow, make_row
+from stepscope.report.document import DrawnInterval, Paragraph, TableCell, TableRow, Tone, make_row
 from stepscope.safety.text import visible_line
 
+# Units of the figures that have a median, and what they are called.
+UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
+_AMOUNTS = {"steps": "steps", "tokens": "tokens", "cost_usd": "cost", "seconds": "latency"}
 # Figure -> the measure (and aspect) whose answers it is made of.
 MEASURES: dict[str, str] = {
-    "outcome.pass": "outcome", "subgoals.reached": "subgoals.reached",
-    "redundant_calls.per_run": "redundant_calls.count", "errors.recovered": "recovery.recovered",
-    "policy.violations": "policy", "steps": "efficiency.steps", "tokens": "efficiency.tokens",
-    "cost_usd": "efficiency.cost_usd", "seconds": "efficiency.seconds",
-}  # fmt: skip
+    "outcome.pass": "outcome",
+    "subgoals.reached": "subgoals.reached",
+    "redundant_calls.per_run": "redundant_calls.count",
+    "errors.recovered": "recovery.recovered",
+    "policy.violations": "policy",
+    **{amount: f"efficiency.{amount}" for amount in UNITS},
+}
 # Read beside them: for joint tables, and to choose the runs to look at first.
 ALSO_READ = (
     *("errors", "recovery", "loops", "subgoals", "subgoals.total", "subgoals.other_writes"),
@@ -39,37 +44,45 @@ ALSO_READ = (
 # The evidence judge, one measure an axis: the figure is the share of judged runs that are
 # incorrect, and the measure has the same name.
 AXES: dict[str, str] = {
-    "axes.tool_selection": "tool selection", "axes.argument_validity": "argument validity",
-    "axes.sequencing": "sequencing", "axes.result_interpretation": "result interpretation",
+    "axes.tool_selection": "tool selection",
+    "axes.argument_validity": "argument validity",
+    "axes.sequencing": "sequencing",
+    "axes.result_interpretation": "result interpretation",
     "axes.termination": "termination",
-}  # fmt: skip
+}
 
 # Figure -> the measure whose answers are compared.
 COMPARED = {
-    "outcome.pass": "outcome", "subgoals.reached": "subgoals",
-    "redundant_calls.per_run": "redundant_calls.count", "errors.per_run": "errors",
-    "errors.recovered": "recovery", "policy.violations": "policy", "steps.mean": "efficiency.steps",
-    "tokens.mean": "efficiency.tokens", "cost_usd.mean": "efficiency.cost_usd",
-    "seconds.mean": "efficiency.seconds", **dict(zip(AXES, AXES, strict=True)),
-}  # fmt: skip
-# Units of the figures that have a median.
-UNITS = {"steps": "steps", "tokens": "tokens", "cost_usd": "usd", "seconds": "seconds"}
+    "outcome.pass": "outcome",
+    "subgoals.reached": "subgoals",
+    "redundant_calls.per_run": "redundant_calls.count",
+    "errors.per_run": "errors",
+    "errors.recovered": "recovery",
+    "policy.violations": "policy",
+    **{f"{amount}.mean": f"efficiency.{amount}" for amount in UNITS},
+    **{key: key for key in AXES},
+}
 # Units of the figures of which a run has a number.
 RATES = {"redundant_calls.per_run": "calls", "errors.per_run": "errors"}
 # Before the key of an axis: what judges answer, not the rules.
 JUDGED = "judged."
 
 LABELS: dict[str, str] = {
-    "outcome.pass": "outcome: pass", "subgoals.reached": "sub-goals reached",
-    "redundant_calls.per_run": "redundant calls per run", "errors.recovered": "errors recovered",
-    "policy.violations": "runs that break the policy", "steps.median": "steps, median",
-    "steps.p95": "  p95", "tokens.median": "tokens, median", "cost_usd.median": "cost, median",
-    "cost_usd.p95": "  p95", "seconds.median": "latency, median", "seconds.p95": "  p95",
-    "errors.per_run": "errors per run", "steps.mean": "steps, mean", "tokens.mean": "tokens, mean",
-    "cost_usd.mean": "cost, mean", "seconds.mean": "latency, mean",
+    "outcome.pass": "outcome: pass",
+    "subgoals.reached": "sub-goals reached",
+    "redundant_calls.per_run": "redundant calls per run",
+    "errors.per_run": "errors per run",
+    "errors.recovered": "errors recovered",
+    "policy.violations": "runs that break the policy",
+    **{
+        f"{key}.{how}": f"{name}, {how}"
+        for key, name in _AMOUNTS.items()
+        for how in ("median", "mean")
+    },
+    **{f"{key}.p95": "  p95" for key in _AMOUNTS},
     **{key: f"fault in {name}" for key, name in AXES.items()},
     **{JUDGED + key: f"fault in {name}, by judges" for key, name in AXES.items()},
-}  # fmt: skip
+}
 
 # Not a kind of Unmeasured: the run has no record of the measure at all.
 NOT_SCORED = "not_scored"
@@ -186,10 +199,11 @@ def describe_call(call: ToolCall, earlier: ToolCall | None = None) -> str:
     given = call.arguments
     if not isinstance(given, dict):
         return f"{call.name}({call.raw or '' if given is None else describe_value(given)})"
-    if _close(given, earlier, call.name):
-        before = earlier.arguments if earlier is not None else {}
-        changed = [_named(path, new) for path, _, new in find_differences(before, given)]
-        return f"{call.name}(... {', '.join(changed) or 'the same'})"
+    before = earlier.arguments if earlier is not None and earlier.name == call.name else None
+    if isinstance(before, dict) and len(given) >= WORTH_A_DIFFERENCE:
+        if 2 * sum(bool(given.get(key) == item) for key, item in before.items()) > len(given):
+            changed = [_named(path, new) for path, _, new in find_differences(before, given)]
+            return f"{call.name}(... {', '.join(changed) or 'the same'})"
     return f"{call.name}({', '.join(_argument(name, item) for name, item in given.items())})"
 
 
@@ -230,13 +244,6 @@ def _argument(name: str, item: Json) -> str:
 
 def _named(path: str, item: Json) -> str:
     return f"{path}={describe_value(item) or repr(item)}"
-
-
-def _close(given: dict[str, Json], earlier: ToolCall | None, name: str) -> bool:
-    before = earlier.arguments if earlier is not None and earlier.name == name else None
-    if not isinstance(before, dict) or len(given) < WORTH_A_DIFFERENCE:
-        return False
-    return 2 * sum(bool(given.get(key) == item) for key, item in before.items()) > len(given)
 
 
 def list_figures(profile: types.Profile) -> tuple[dict[str, TableRow], str]:
@@ -280,12 +287,12 @@ def describe_figure(key: str, figure: Figure, *, note: str = "") -> TableRow:
     drawn = draw_interval(figure)
     whole = figure.unit == "share" and "^" not in key
     counted = f"{round(figure.value * figure.n):,} of " if whole else ""
-    row = make_row(
-        label, TableCell(values.format_number(figure.value, figure.unit), sort=figure.value),
-        TableCell(values.format_interval(figure), interval=drawn, tone="" if drawn else "quiet"),
-        TableCell(counted + format_n(figure), sort=figure.n), TableCell(said, tone="quiet"),
-    )  # fmt: skip
-    return replace(row, below=(Paragraph(text=remarks, indent=4),)) if remarks else row
+    value = TableCell(values.format_number(figure.value, figure.unit), sort=figure.value)
+    tone: Tone = "" if drawn else "quiet"
+    limits = TableCell(values.format_interval(figure), interval=drawn, tone=tone)
+    count = TableCell(counted + format_n(figure), sort=figure.n)
+    row = make_row(label, value, limits, count, TableCell(said, tone="quiet"))
+    return replace(row, below=(Paragraph(remarks, indent=4),)) if remarks else row
 
 
 def draw_interval(figure: Figure) -> DrawnInterval | None:
@@ -467,18 +474,14 @@ def note_unearned(table: types.OutcomeTable, profile: types.Profile) -> dict[str
     """Return a remark for each row, "pass" and "fail"; the first table names the unearned runs."""
     notes = dict(table.notes)
     if table is profile.earned[0]:
-        sure = [run for run in profile.lucky if run.sure]
-        doubts = [run for run in profile.lucky if not run.sure]
-        wrong, doubt, right = (
-            f"{question} {name_some(runs, 2)}" if runs else ""
-            for question, runs in (
-                ("right for the wrong reason?", sure),
-                ("may be right for the wrong reason:", doubts),
-                ("wrong for a right reason?", profile.unlucky),
-            )
-        )
-        notes.setdefault("pass", _join(wrong, doubt, profile.notes.get("lucky", "")))
-        notes.setdefault("fail", right)
+        asked: dict[str, Sequence[types.RunLine]] = {
+            "right for the wrong reason?": [run for run in profile.lucky if run.sure],
+            "may be right for the wrong reason:": [run for run in profile.lucky if not run.sure],
+            "wrong for a right reason?": profile.unlucky,
+        }
+        said = [f"{lead} {name_some(runs, 2)}" if runs else "" for lead, runs in asked.items()]
+        notes.setdefault("pass", _join(*said[:2], profile.notes.get("lucky", "")))
+        notes.setdefault("fail", said[2])
     return notes
 
 

@@ -15,15 +15,7 @@ import re
 import secrets
 import sys
 from collections import Counter
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from importlib import import_module
@@ -46,7 +38,6 @@ from stepscope.api.calibration import list_calibration
 from stepscope.api.reader import StoreReader, StoreState
 from stepscope.errors import EnvironmentFault, StepscopeError, UsageError
 from stepscope.gates.looks import GateHistory, read_gate_history
-from stepscope.model.records import Figure
 from stepscope.report.build import build_report, read_chosen_runs
 from stepscope.report.compare import compare_groups
 from stepscope.report.document import EmptyNotice, ServerLinks
@@ -55,7 +46,7 @@ from stepscope.report.render.data import read_gate_reports
 from stepscope.report.rows import hide_texts
 from stepscope.report.types import ComparisonReport, Report
 from stepscope.report.views.run import RunData, read_run
-from stepscope.report.views.runs import RunListRow, RunQuery, make_run_rows
+from stepscope.report.views.runs import QUERY_FIELDS, RunListRow, RunQuery, make_run_rows
 from stepscope.report.views.show import show_run_json
 from stepscope.report.words import name_group
 from stepscope.safety.offline import accepted_hosts
@@ -64,7 +55,6 @@ from stepscope.safety.text import escape_formula, render_json
 from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.store.where import Where, combine_filters
-from stepscope.values import Unmeasured
 from stepscope.web.guard import WebGuard, WebPolicy
 
 
@@ -83,11 +73,9 @@ def parse_choice(query: QueryParams) -> RunSelection:
 
 def parse_run_query(query: QueryParams) -> RunQuery:
     """Return which runs the table of an address shows, and how ordered."""
-    return RunQuery(
-        text=query.get("q", ""), outcome=query.get("outcome", ""), agent=query.get("agent", ""),
-        workflow=query.get("workflow", ""), cell=query.get("cell", ""), sort=query.get("sort", ""),
-        descending=query.get("desc") == "1", page=parse_whole_number(query, "page") or 0,
-    )  # fmt: skip
+    fields = {name: query.get(name, "") for name in QUERY_FIELDS}
+    down, page = query.get("desc") == "1", parse_whole_number(query, "page") or 0
+    return RunQuery(text=query.get("q", ""), **fields, descending=down, page=page)
 
 
 def parse_whole_number(query: QueryParams, name: str) -> int | None:
@@ -178,12 +166,10 @@ async def load_gate_history(request: Request) -> tuple[GateHistory, ...]:
     return await get_reader(request).ask(lambda store: read_gate_history(store, gates, where=where))
 
 
-_ESTIMATE = (
-    "value", "low", "high", "level", "unit", "n", "unit_of_n", "n_tasks", "n_unmeasured",
-)  # fmt: skip
+_ESTIMATE = ("value", "low", "high", "level", "unit", "n", "unit_of_n", "n_tasks", "n_unmeasured")
 
 
-def csv_response(rows: Sequence[Mapping[str, object]], name: str) -> Response:
+def csv_response(rows: Sequence[dict[str, object]], name: str) -> Response:
     """Return rows as a CSV file; the keys of the first are its header."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -208,17 +194,14 @@ def flatten_runs(runs: Sequence[RunListRow]) -> list[dict[str, object]]:
 def flatten_figures(report: Report) -> list[dict[str, object]]:
     """Return every figure of every group, a row each; an unmeasured one has kind and reason."""
     groups = [("all", report.whole), *((name_group(one), one) for one in report.profiles)]
-    return [
-        {"group": name, "figure": key, **_figure(figure)}
-        for name, profile in groups
-        for key, figure in profile.figures.items()
-    ]
-
-
-def _figure(figure: Figure) -> dict[str, object]:
-    if isinstance(figure, Unmeasured):
-        return dict.fromkeys(_ESTIMATE) | {"kind": figure.kind, "reason": figure.reason}
-    return {name: getattr(figure, name) for name in _ESTIMATE} | {"kind": "", "reason": ""}
+    rows = []
+    for name, profile in groups:
+        for key, figure in profile.figures.items():
+            row: dict[str, object] = {"group": name, "figure": key}
+            # What an estimate has an absence lacks, and the other way round.
+            row |= {field: getattr(figure, field, None) for field in _ESTIMATE}
+            rows.append(row | {x: getattr(figure, x, "") for x in ("kind", "reason")})
+    return rows
 
 
 def _attachment(content: bytes, name: str, media_type: str) -> Response:
@@ -252,10 +235,12 @@ async def stream_states(reader: StoreReader, every: float = POLL_SECONDS) -> Asy
         silent += every
 
 
-MEDIA_TYPES: Mapping[str, str] = {
-    ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
-}  # fmt: skip
+MEDIA_TYPES = {
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
 
 
 def files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
@@ -266,10 +251,8 @@ def files_below(folder: Traversable, at: str) -> Iterator[tuple[str, Response]]:
             yield from files_below(entry, name + "/")
         elif (suffix := name[name.rfind(".") :]) in MEDIA_TYPES:
             content = entry.read_bytes()
-            headers = {
-                "ETag": f'"{sha256(content).hexdigest()[:32]}"',
-                "Cache-Control": "private, no-cache",
-            }
+            tag = f'"{sha256(content).hexdigest()[:32]}"'
+            headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
             yield name, Response(content, media_type=MEDIA_TYPES[suffix], headers=headers)
 
 
@@ -334,6 +317,10 @@ async def media_blob(request: Request) -> Response:
     return _attachment(content, f"{name[:16]}.bin", "application/octet-stream")
 
 
+def _figures_file(found: ChosenRuns) -> Response:
+    return csv_response(flatten_figures(found.report), "figures")
+
+
 FILE_ROUTES = [
     Route("/favicon.ico", favicon),
     Route("/static/{name:path}", static_asset),
@@ -341,10 +328,7 @@ FILE_ROUTES = [
     Route("/api/events", event_stream),
     Route("/api/runs.csv", chosen_file(lambda x: csv_response(flatten_runs(x.runs), "runs"))),
     Route("/api/runs.json", chosen_file(lambda x: json_response(x.runs, "runs"))),
-    Route(
-        "/api/figures.csv",
-        chosen_file(lambda x: csv_response(flatten_figures(x.report), "figures")),
-    ),
+    Route("/api/figures.csv", chosen_file(_figures_file)),
     Route("/api/report.json", chosen_file(lambda x: json_response(x.report, "report"))),
     Route("/api/run/{run}", run_json),
     Route("/api/blob/{sha256}", media_blob),
@@ -361,11 +345,11 @@ async def overview_page(request: Request) -> Response:
     """Return the vector of every group, where to look first, and the runs."""
     found = await load_chosen(request)
     documents = read_gate_reports(request.app.state.gates)
+    last = documents[-1].report if documents else None
+    links, query = _links(request), parse_run_query(request.query_params)
     page = pages.make_overview_page(
-        found.report, found.runs, links=_links(request),
-        query=parse_run_query(request.query_params),
-        decided=documents[-1].report if documents else None,
-    )  # fmt: skip
+        found.report, found.runs, links=links, query=query, decided=last
+    )
     return render_response(request, page)
 
 
@@ -381,10 +365,10 @@ async def show_run(request: Request) -> Response:
     elif step is not None:
         window = run_page.choose_window(count, min(step, count - 1))
     others = await load_trials(request, data)
+    links, find = _links(request), request.query_params.get("find", "")
     page = run_page.make_run_page(
-        data, links=_links(request), window=window, clip=CLIP, others=others,
-        find=request.query_params.get("find", ""),
-    )  # fmt: skip
+        data, links=links, window=window, clip=CLIP, others=others, find=find
+    )
     return render_response(request, page)
 
 
@@ -406,11 +390,8 @@ async def compare_page(request: Request) -> Response:
         report = await load_comparison(request, query.get("by") or "agent", query["a"], query["b"])
         return render_response(request, pages.make_groups_page(report))
     found = await load_chosen(request)
-    page = pages.make_choice_page(
-        links=links,
-        pairs=tuple(pair_unlike_trials(found.runs, links)),
-        groups=tuple(pair_groups(found.report, links)),
-    )
+    pairs, groups = pair_unlike_trials(found.runs, links), pair_groups(found.report, links)
+    page = pages.make_choice_page(links=links, pairs=tuple(pairs), groups=tuple(groups))
     return render_response(request, page)
 
 
@@ -429,7 +410,7 @@ async def label_notice(request: Request) -> Response:
     found = await get_reader(request).ask(count)
     names = ", ".join(f"{n:,} by {who}" for who, n in sorted(found.items()))
     said = f"Labels so far: {names}." if names else "Nobody has labelled anything here yet."
-    why = EmptyNotice(said=said, commands=("stepscope label --annotator NAME",))
+    why = EmptyNotice(said, commands=("stepscope label --annotator NAME",))
     body = pages.lay_out("message_page", anchor="label", title="Labels of people", why=why)
     return render_response(request, pages.Page(name="label", title="Label", body=body))
 
@@ -496,18 +477,18 @@ def render_response(
     """Return a page as a document with its navigation."""
     links = links or _links(request)
     named = pages.NAVIGATION.items()
-    head = pages.lay_out(
-        "head", title=f"{page.title} · stepscope", mode="server", page=page.name,
-        navigation=[(links.page(name), label, name == page.name) for name, label in named],
-        kept=links.kept, styles=("/static/app.css",), events="/api/events",
-    )  # fmt: skip
-    foot = pages.lay_out(
-        "foot",
-        about=str(get_reader(request).path),
-        specs=pages.embed_specs(chart.spec for chart in page.charts),
-        addresses=SCRIPTS if page.charts else SCRIPTS[-1:],
-    )
+    listed = [(links.page(name), label, name == page.name) for name, label in named]
+    head = lay_out_head(page, listed, kept=links.kept, events="/api/events")
+    specs = pages.embed_specs(chart.spec for chart in page.charts)
+    scripts = SCRIPTS if page.charts else SCRIPTS[-1:]
+    foot = pages.lay_out("foot", str(get_reader(request).path), specs, addresses=scripts)
     return HTMLResponse(head + page.body + foot, status)
+
+
+def lay_out_head(page: pages.Page, listed: Sequence[tuple[str, str, bool]], **more: object) -> str:
+    """Return the head of a document of a server; `listed` are addresses, names, and which is it."""
+    title, styles = f"{page.title} · stepscope", ("/static/app.css",)
+    return pages.lay_out("head", title, "server", listed, page=page.name, styles=styles, **more)
 
 
 def _links(request: Request) -> ServerLinks:
@@ -516,11 +497,15 @@ def _links(request: Request) -> ServerLinks:
 
 
 PAGE_ROUTES = [
-    Route("/", overview_page), Route("/run", runs_page), Route("/run/{run}", show_run),
-    Route("/compare", compare_page), Route("/profile", profile_page),
-    Route("/label", label_notice), Route("/calibration", calibration_page),
+    Route("/", overview_page),
+    Route("/run", runs_page),
+    Route("/run/{run}", show_run),
+    Route("/compare", compare_page),
+    Route("/profile", profile_page),
+    Route("/label", label_notice),
+    Route("/calibration", calibration_page),
     Route("/gates", gates_page),
-]  # fmt: skip
+]
 
 
 def new_token() -> str:
@@ -549,41 +534,31 @@ def make_web_app(
         await warming
         await reader.close()
 
-    app = Starlette(
-        routes=[*PAGE_ROUTES, *FILE_ROUTES],
-        lifespan=living,
-        exception_handlers={
-            StepscopeError: _error_page,
-            HTTPException: _show_http_error,
-            Exception: show_bug,
-        },
-    )
+    errors = {StepscopeError: _error_page, HTTPException: _show_http_error, Exception: show_bug}
+    routes = [*PAGE_ROUTES, *FILE_ROUTES]
+    app = Starlette(routes=routes, lifespan=living, exception_handlers=errors)
     app.state.reader = reader
     app.state.settings = held
     app.state.files = dict(files_below(files("stepscope.report.render") / "static", ""))
     app.state.gates = tuple(gates)
-    policy = WebPolicy(
-        hosts=accepted_hosts(host, port),
-        cookie=f"stepscope-{port}",
-        session=secrets.token_urlsafe(32),
-    )
-    return WebGuard(app, policy, token)
+    hosts, cookie = accepted_hosts(host, port), f"stepscope-{port}"
+    return WebGuard(app, WebPolicy(hosts=hosts, cookie=cookie, session=new_token()), token)
 
 
 async def _error_page(request: Request, error: Exception) -> Response:
     # The first page of a new store is no error: it says what to run.
     if request.url.path == "/" and not request.url.query and isinstance(error, UsageError):
         commands = ("stepscope import PATHS", "stepscope score")
-        said = EmptyNotice(said=scrub_message(str(error)), commands=commands)
+        said = EmptyNotice(scrub_message(str(error)), commands=commands)
         return message_page(request, 200, "Nothing to see yet", said)
     status = 503 if isinstance(error, EnvironmentFault) else 400
-    said = EmptyNotice(said=scrub_message(str(error)))
+    said = EmptyNotice(scrub_message(str(error)))
     return message_page(request, status, "This cannot be shown", said)
 
 
 async def _show_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    said = EmptyNotice(said=error.detail if error.detail != "Not Found" else "no page is here")
+    said = EmptyNotice(error.detail if error.detail != "Not Found" else "no page is here")
     return message_page(request, error.status_code, "This is not here", said)
 
 

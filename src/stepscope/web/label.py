@@ -34,7 +34,7 @@ from stepscope.safety.offline import accepted_hosts
 from stepscope.safety.redact import scrub_message
 from stepscope.settings import Settings
 from stepscope.store import Store
-from stepscope.web.app import favicon, files_below, parse_whole_number, show_bug, static_asset
+from stepscope.web import app as web
 from stepscope.web.guard import LOOPBACK, WebGuard, WebPolicy
 
 T = TypeVar("T")
@@ -156,10 +156,7 @@ async def question_page(request: Request) -> Response:
     """Return the page with what is asked now."""
     desk = get_desk(request)
     page = label_page.make_label_page(await desk.run(desk.show))
-    head = pages.lay_out(
-        "head", title=f"{page.title} · stepscope", mode="server", page=page.name,
-        navigation=[("/label", page.title, True)], styles=("/static/app.css",),
-    )  # fmt: skip
+    head = web.lay_out_head(page, [("/label", page.title, True)])
     foot = pages.lay_out("foot", about=desk.task.store, specs={}, addresses=SCRIPTS, page=page.name)
     return HTMLResponse(head + page.body + foot)
 
@@ -167,7 +164,7 @@ async def question_page(request: Request) -> Response:
 async def more_steps(request: Request) -> Response:
     """Return what is asked now with more of its run around it: `?wide=1`, or 2."""
     desk = get_desk(request)
-    wide = parse_whole_number(request.query_params, "wide") or 0
+    wide = web.parse_whole_number(request.query_params, "wide") or 0
     wide = min(wide, len(label_page.BEFORE) - 1)
     return JSONResponse({"html": await desk.run(lambda session: desk.show(session, wide))})
 
@@ -208,17 +205,22 @@ def make_label_app(task: LabelTask, *, token: str, port: int, settings: Settings
 
     app = Starlette(
         routes=[
-            Route("/", first_page), Route("/label", question_page),
-            Route("/label/more", more_steps), Route("/api/label", save_answer, methods=["POST"]),
-            Route("/favicon.ico", favicon), Route("/static/{name:path}", static_asset),
+            Route("/", first_page),
+            Route("/label", question_page),
+            Route("/label/more", more_steps),
+            Route("/api/label", save_answer, methods=["POST"]),
+            Route("/favicon.ico", web.favicon),
+            Route("/static/{name:path}", web.static_asset),
         ],
         lifespan=living,
-        exception_handlers={StepscopeError: _show_error, Exception: show_bug},
-    )  # fmt: skip
+        exception_handlers={StepscopeError: _show_error, Exception: web.show_bug},
+    )
     app.state.desk = desk
-    app.state.files = dict(files_below(files("stepscope.report.render") / "static", ""))
+    app.state.files = dict(web.files_below(files("stepscope.report.render") / "static", ""))
     policy = WebPolicy(
-        hosts=accepted_hosts(LOOPBACK, port), cookie=f"stepscope-label-{port}",
-        session=secrets.token_urlsafe(32), allow_write=True,
-    )  # fmt: skip
+        hosts=accepted_hosts(LOOPBACK, port),
+        cookie=f"stepscope-label-{port}",
+        session=secrets.token_urlsafe(32),
+        allow_write=True,
+    )
     return WebGuard(app, policy, token)

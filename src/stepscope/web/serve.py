@@ -46,17 +46,15 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         return open_listener(host, port, BACKLOG)
     except OSError as e:
-        raise _fault(host, port, e) from e
-
-
-def _fault(host: str, port: int, error: OSError) -> UsageError | EnvironmentFault:
-    if error.errno == errno.EADDRINUSE:
-        return UsageError(f"port {port} is in use; choose another with --port, or leave it out")
-    if error.errno == errno.EACCES:
-        return UsageError(f"port {port} is the system's; choose one above 1023 with --port")
-    if error.errno == errno.EADDRNOTAVAIL:
-        return UsageError(f"{host!r} is no address of this machine; choose another with --host")
-    return EnvironmentFault(f"cannot listen at {host} port {port}: {error.strerror}")
+        away = f"{host!r} is no address of this machine; choose another with --host"
+        advice = {
+            errno.EADDRINUSE: f"port {port} is in use; choose another with --port, or leave it out",
+            errno.EACCES: f"port {port} is the system's; choose one above 1023 with --port",
+            errno.EADDRNOTAVAIL: away,
+        }
+        if e.errno in advice:
+            raise UsageError(advice[e.errno]) from e
+        raise EnvironmentFault(f"cannot listen at {host} port {port}: {e.strerror}") from e
 
 
 def socket_url(listening: socket.socket) -> str:
@@ -97,13 +95,19 @@ class TimedProtocol(H11Protocol):
 
 def make_server(app: ASGIApp) -> uvicorn.Server:
     """Return what serves an application; it says nothing by itself."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app, http=TimedProtocol, ws="none", log_config=None, log_level="critical",
-            access_log=False, server_header=False, proxy_headers=False,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES, timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-    )  # fmt: skip
+    config = uvicorn.Config(
+        app,
+        http=TimedProtocol,
+        ws="none",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
 
 
 def serve_until_stopped(app: ASGIApp, listening: socket.socket) -> None:

@@ -71,8 +71,11 @@ def _intervals(x: alt.X, *below: alt.Chart) -> alt.LayerChart:
     legend = alt.Legend(orient="top", title=None)
     color = alt.Color("group:N", scale=alt.Scale(range=GROUPS), legend=legend)
     shape = alt.Shape("group:N", scale=alt.Scale(range=FORMS), legend=legend)
-    tip = [alt.Tooltip("label:N", title=" "), alt.Tooltip("group:N", title="group"),
-           alt.Tooltip("text:N", title="value and interval")]  # fmt: skip
+    tip = [
+        alt.Tooltip("label:N", title=" "),
+        alt.Tooltip("group:N", title="group"),
+        alt.Tooltip("text:N", title="value and interval"),
+    ]
     base = _base().encode(y=y, yOffset=alt.YOffset("group:N"), tooltip=tip)
     silent = alt.Stroke("group:N", scale=alt.Scale(range=GROUPS), legend=None)
     lines = base.mark_rule(strokeWidth=2).encode(x=x, x2="high:Q", stroke=silent)
@@ -193,14 +196,17 @@ def make_envelope_chart(envelope: ClassifierEnvelope) -> alt.FacetChart:
     """Return the picture as an Altair chart, as a notebook shows it."""
     rows = [
         {
-            "classifier": row.classifier, "kind": f"{row.generator}, {row.noise}",
-            "steps": f"{row.n} steps", "sigma": row.sigma, "value": row.accuracy.value,
+            "classifier": row.classifier,
+            "kind": f"{row.generator}, {row.noise}",
+            "steps": f"{row.n} steps",
+            "sigma": row.sigma,
+            "value": row.accuracy.value,
             "low": max(row.accuracy.value - 2 * row.accuracy.error, 0.0),
             "high": min(row.accuracy.value + 2 * row.accuracy.error, 1.0),
         }
         for row in envelope.rows
         if not isinstance(row.accuracy, Unmeasured)
-    ]  # fmt: skip
+    ]
     names = _met(rows, "classifier")
     spread = alt.Scale(zero=False, padding=12)
     base = alt.Chart().encode(x=alt.X("sigma:Q", title="noise of a score (sigma)", scale=spread))

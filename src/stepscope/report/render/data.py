@@ -29,9 +29,8 @@ OUTCOMES: dict[int, GateOutcome] = {0: "pass", 3: "fail", 4: "undecided"}
 
 def render_gate_json(report: GateReport, *, code: int, remarks: Sequence[str] = ()) -> str:
     """Return the report as JSON, keys sorted, two spaces a level; ends in a line break."""
-    return render_json(
-        GateDocument(exit_code=code, outcome=OUTCOMES[code], remarks=tuple(remarks), report=report)
-    )
+    outcome, said = OUTCOMES[code], tuple(remarks)
+    return render_json(GateDocument(exit_code=code, outcome=outcome, remarks=said, report=report))
 
 
 def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
@@ -43,9 +42,8 @@ def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
         except OSError as e:
             raise UsageError(f"{file}: {e.strerror}; expected a file of stepscope gate") from e
         except msgspec.DecodeError as e:
-            raise UsageError(
-                f"{file}: not what stepscope gate --json writes ({e}); write it again"
-            ) from e
+            said = f"not what stepscope gate --json writes ({e}); write it again"
+            raise UsageError(f"{file}: {said}") from e
     return tuple(documents)
 
 

@@ -22,18 +22,9 @@ from markupsafe import Markup
 
 from stepscope.errors import StoreError
 from stepscope.gates.looks import GateHistory
+from stepscope.report import document as doc
 from stepscope.report import words
 from stepscope.report.compare import compare_groups
-from stepscope.report.document import (
-    Chart,
-    Document,
-    EmptyNotice,
-    Links,
-    Table,
-    TableCell,
-    make_columns,
-    make_row,
-)
 from stepscope.report.render import charts, pages, run_page
 from stepscope.report.render.pages import Page
 from stepscope.report.rows import read_table
@@ -69,10 +60,10 @@ def write_html(
     since: str | None = None,  # the same
     gates: Sequence[GateDocument] = (),  # reports that `gate --json` wrote, the latest last
     kept: Sequence[GateHistory] = (),  # baselines and looks, by workflow
-    calibration: tuple[str, Mapping[str, Document | EmptyNotice]] | None = None,  # its page
+    calibration: tuple[str, Mapping[str, doc.Document | doc.EmptyNotice]] | None = None,  # its page
 ) -> None:
     """Write a report and its first runs to one HTML file, whole, or leave what was there."""
-    made = _pages(store, report, embed, where=where, since=since, gates=gates, kept=kept)
+    made = _pages(store, report, embed, combine_filters(where, since), gates, kept)
     if calibration is not None:
         made = chain(made, [pages.make_calibration_page(*calibration)])
     with open_output(file) as raw:
@@ -137,13 +128,11 @@ def _pages(
     store: Rows,
     report: Report,
     embed: Embed,
-    *,
     where: Where | None,
-    since: str | None,
     gates: Sequence[GateDocument],
     kept: Sequence[GateHistory],
 ) -> Iterator[Page]:
-    table = read_table(store, combine_filters(where, since))
+    table = read_table(store, where)
     shown = store.shown if isinstance(store, Store) else None
     runs = make_run_rows(table, shown)
     inside = _embedded(store, report, runs, embed)
@@ -156,7 +145,7 @@ def _pages(
     agents = ({agent[row.id] for row in held if row.agent} for held in of_task.values())
     shared = Counter(pair for some in agents for pair in combinations(sorted(some), 2))
     groups = max(shared, key=lambda pair: (shared[pair], pair)) if shared else None
-    links = Links(inside, pairs, groups=groups is not None)
+    links = doc.Links(inside, pairs, groups=groups is not None)
     last = gates[-1].report if gates else None
     yield pages.make_overview_page(report, runs, links=links, decided=last)
     yield pages.make_run_choice_page(report, links=links)
@@ -164,8 +153,8 @@ def _pages(
     yield pages.make_profile_page(report, links=links)
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
-        both, seed = combine_filters(where, since), report.provenance.seed
-        found = compare_groups(store, *groups, by="agent", where=both, seed=seed)
+        seed = report.provenance.seed
+        found = compare_groups(store, *groups, by="agent", where=where, seed=seed)
         yield pages.make_groups_page(found)
     if not isinstance(store, Store):
         return
@@ -213,7 +202,7 @@ def _choice(
     runs: Sequence[RunListRow],
     pairs: Sequence[tuple[str, str]],
     groups: tuple[str, str] | None,
-    links: Links,
+    links: doc.Links,
 ) -> Page:
     names = {row.id: row.name for row in runs}
     addresses = [
@@ -227,7 +216,7 @@ def _choice(
     return pages.make_choice_page(links=links, pairs=addresses, groups=several)
 
 
-def make_report_charts(report: Report) -> dict[str, Chart]:
+def make_report_charts(report: Report) -> dict[str, doc.Chart]:
     """Return the charts that a report has: vector, axes, shapes; panel, panel-1 for each group."""
     table = overview.tabulate_vector(report.profiles[0], "vector")
     found = {
@@ -240,7 +229,7 @@ def make_report_charts(report: Report) -> dict[str, Chart]:
     return {name: chart for name, chart in found.items() if chart is not None} | panels
 
 
-def make_curve_chart(curve: Curve) -> Chart:
+def make_curve_chart(curve: Curve) -> doc.Chart:
     """Return the chart of one curve, up to its last step."""
     return chart_curve(curve, 0, "curve", lambda step: None)
 
@@ -253,11 +242,11 @@ def render_report_html(report: Report) -> str:
     for run, others in words.group_looks(report.look_first):
         where, why = words.describe_suspect(run)
         same = f"the same fault in {words.name_alike(others)}" if others else ""
-        alike = TableCell(why, note=same)
-        rows.append(make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
+        alike = doc.TableCell(why, note=same)
+        rows.append(doc.make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
     if rows:
-        columns = make_columns("run", "outcome", "steps", "suspect", "why")
-        tables.append(Table(id="looks", caption="Look first", columns=columns, rows=tuple(rows)))
+        columns = doc.make_columns("run", "outcome", "steps", "suspect", "why")
+        tables.append(doc.Table("looks", columns, rows, caption="Look first"))
     headings = [words.describe_profile(report.whole, report)[1].replace("   ", " · ")]
     return _html(headings, tables, list(make_report_charts(report).values()))
 
@@ -268,12 +257,12 @@ def render_curve_html(curve: Curve) -> str:
     return _html([*describe_curve(curve), describe_curve_basis(curve)], [chart.table], [chart])
 
 
-def _html(headings: Sequence[str], tables: Sequence[Table], drawn: Sequence[Chart]) -> str:
+def _html(headings: Sequence[str], tables: Sequence[doc.Table], drawn: Sequence[doc.Chart]) -> str:
     pictures = list(map(_picture, drawn)) if find_spec("vl_convert") is not None else []
     return pages.lay_out("notebook", headings=headings, tables=tables, pictures=pictures)
 
 
-def _picture(chart: Chart) -> Markup:
+def _picture(chart: doc.Chart) -> Markup:
     import vl_convert
 
     spec = charts.make_chart(chart.spec, chart.rows).to_dict()

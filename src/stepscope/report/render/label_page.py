@@ -7,7 +7,7 @@ was recorded, without the sentences and marks of other pages, which are made by 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
@@ -16,7 +16,7 @@ from stepscope.labels.session import AskedItem, LabelSession
 from stepscope.model import Step, Trajectory
 from stepscope.report import words
 from stepscope.report.render.pages import Page, lay_out
-from stepscope.report.render.run_page import WHO, lay_out_data, lay_out_part, lay_out_results
+from stepscope.report.render.run_page import WHO, lay_out_call, lay_out_part, lay_out_results
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
 
@@ -72,18 +72,24 @@ def lay_out_label(
         steps.append(lay_out("label_gap", said=format_count(left, "step")))
     more = wide < len(BEFORE) - 1 and len(shown) < len(run.steps)
     more = more and (asked.step is not None or not wide)
-    return lay_out(
-        "label", question=question, asked=asked, steps=steps, wide=wide, more=more,
-        opened=[one for one in EXPANDED[1 : wide + 1]], verdicts=list(map(visible_line, verdicts)),
-        answered=session.answered, size=session.size, done=_share(session),
-        place=_about(session, asked), summary=session.summarise(), decide=_decide(session),
-    )  # fmt: skip
+    said, opened = list(map(visible_line, verdicts)), list(EXPANDED[1 : wide + 1])
+    told = {"place": _about(session, asked), "verdicts": said, "opened": opened}
+    made = {"steps": steps, "wide": wide, "more": more, **_progress(session)}
+    return lay_out("label", question, asked, **made, **told)
 
 
-def _decide(session: LabelSession) -> list[str]:
-    """Return what the labels can decide so far, as `stepscope calibrate labels` says it."""
+def _progress(session: LabelSession) -> dict[str, object]:
+    """Return how far a session is, and what its labels can decide so far."""
     labels = [] if session.differing else session.labels()
-    return [one.strip() for one in describe_labels(labels)][1:]
+    answered, size = session.answered, session.size
+    return {
+        "answered": answered,
+        "size": size,
+        "done": min(100 * answered // size, 100) if size else 100,
+        "summary": session.summarise(),
+        # As `stepscope calibrate labels` says it.
+        "decide": [one.strip() for one in describe_labels(labels)][1:],
+    }
 
 
 def _about(session: LabelSession, asked: AskedItem) -> str:
@@ -97,28 +103,13 @@ def _about(session: LabelSession, asked: AskedItem) -> str:
     return " · ".join(said)
 
 
-def _share(session: LabelSession) -> int:
-    return 100 if not session.size else min(100 * session.answered // session.size, 100)
-
-
 def _step(step: Step, *, focus: bool) -> Markup:
     parts = [lay_out_part(part, CLIP, step) for part in step.parts]
-    return lay_out(
-        "label_step", number=step.index, who=step.agent or WHO[step.actor], focus=focus,
-        parts=parts, calls=list(_calls(step)),
-        results=list(lay_out_results(step, step.index, None, CLIP)) if step.results else [],
-        error=step.error or "",
-    )  # fmt: skip
-
-
-def _calls(step: Step) -> Iterator[Markup]:
-    for call in step.calls:
-        given = (call.raw or "") if call.arguments is None else words.format_json(call.arguments)
-        yield lay_out(
-            "call", call=call, words=visible_line(words.describe_call(call, None)),
-            arguments=lay_out_data(given, CLIP), expected=[], same=0, answer_step=None,
-            answer_href=None,
-        )  # fmt: skip
+    said = [visible_line(words.describe_call(call)) for call in step.calls]
+    calls = [lay_out_call(*each, CLIP) for each in zip(step.calls, said, strict=True)]
+    results = list(lay_out_results(step, step.index, None, CLIP)) if step.results else []
+    who, error = step.agent or WHO[step.actor], step.error or ""
+    return lay_out("label_step", step.index, who, focus, parts, calls, results, error)
 
 
 def lay_out_end(session: LabelSession, names: dict[str, str]) -> Markup:
@@ -133,12 +124,9 @@ def lay_out_end(session: LabelSession, names: dict[str, str]) -> Markup:
             (names.get(run, run) + ("" if step is None else f", step {step}"), own, theirs)
             for run, step, own, theirs in differ
         ]
-    return lay_out(
-        "label_end", answered=session.answered, size=session.size, done=_share(session),
-        gone=gone, summary=session.summarise(), decide=_decide(session), line=line, rows=rows,
-        other=said[0] if said is not None else "", annotator=session.annotator,
-        waiting=bool(session.draw.overlap) and said is None,
-    )  # fmt: skip
+    waiting, other = bool(session.draw.overlap) and said is None, said[0] if said else ""
+    who = {"other": other, "annotator": session.annotator, "waiting": waiting}
+    return lay_out("label_end", gone=gone, line=line, rows=rows, **who, **_progress(session))
 
 
 def make_label_page(body: Markup) -> Page:

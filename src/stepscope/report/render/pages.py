@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.types import GateReport
+from stepscope.model import Json
 from stepscope.report import words
 from stepscope.report.document import (
     Chart,
@@ -45,9 +46,7 @@ NAVIGATION: Mapping[PageName, str] = {name: name.capitalize() for name in get_ar
 # What draws the charts, below `static/`.
 CHART_SCRIPTS = ("vendor/vega.min.js", "vendor/vega-lite.min.js", "vendor/vega-embed.min.js")
 # What could end a script block or a line of a script, by what JSON writes instead.
-_ACTIVE = str.maketrans({
-    "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029",
-})  # fmt: skip
+_ACTIVE = str.maketrans({active: f"\\u{ord(active):04x}" for active in "<>&\u2028\u2029"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +63,13 @@ class Page:
 def open_macros() -> object:
     """Return the macros of `pages.html`, as attributes."""
     environment = Environment(
-        loader=PackageLoader("stepscope.report.render", "templates"), autoescape=True,
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=_show,
-    )  # fmt: skip
+        loader=PackageLoader("stepscope.report.render", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_show,
+    )
     environment.filters["json"] = embed_json
     return environment.get_template("pages.html").module
 
@@ -86,9 +89,9 @@ def embed_specs(names: Iterable[str]) -> dict[str, Markup]:
     return {name: embed_json(charts.make_spec(name)) for name in sorted(set(names))}
 
 
-def lay_out(macro: str, **values: object) -> Markup:
+def lay_out(macro: str, *values: object, **named: object) -> Markup:
     """Return what a macro of `pages.html` makes of values."""
-    made: Markup = getattr(open_macros(), macro)(**values)
+    made: Markup = getattr(open_macros(), macro)(*values, **named)
     return made
 
 
@@ -111,38 +114,44 @@ def make_overview_page(
         its = rows if one is whole else held[profiles.index(one)]
         figures = overview.tabulate_report(one, its, f"vector-{at}")
         about = words.describe_profile(one, report)[1].partition("   ")[0]
-        title = profile.name_profile(one)
-        folded = len(full) > 1
+        title, folded = profile.name_profile(one), len(full) > 1
         groups.append(lay_out("group", title=title, about=about, figures=figures, folded=folded))
     if (small := overview.tabulate_small_groups(profiles)) is not None:
         groups.append(lay_out("group", title="", about="", figures=small, folded=False))
     decisions = []
     for workflow in () if decided is None else decided.workflows:
-        outcome = gates.resolve_outcome(workflow)
-        tone, word = gates.TONES[outcome], gates.WORDS[outcome]
-        name, href = workflow.workflow, links.page("gates")
-        decisions.append(lay_out("gate_line", workflow=name, word=word, tone=tone, href=href))
+        outcome, name = gates.resolve_outcome(workflow), workflow.workflow
+        word, tone = gates.WORDS[outcome], gates.TONES[outcome]
+        decisions.append(lay_out("gate_line", name, word, tone, links.page("gates")))
     chosen = {"only runs where ": asked.where, "since ": asked.since, "grouped by ": asked.by}
     said = ", ".join(name + value for name, value in chosen.items() if value)
     failed, breaks = sum(row.outcome == "fail" for row in rows), overview.list_breaks(rows)
     body = lay_out(
-        "overview", anchor="overview", title="Overview", report=report,
+        "overview",
+        anchor="overview",
+        title="Overview",
+        report=report,
         about=words.describe_profile(whole, report)[1].replace("   ", " · "),
-        chosen=said[:1].upper() + said[1:], kept=links.kept, server=links.is_served,
+        chosen=said[:1].upper() + said[1:],
+        kept=links.kept,
+        server=links.is_served,
         parts=overview.state_result(report, held if any(held) else [rows], breaks),
         map=lay_out_map(rows, links, profile.letter_runs(report.modes)),
         modes=lay_out("breaks", found=breaks, failed=failed) if breaks else "",
         looks_found=_looks(report.look_first, links),
         looks_right=overview.describe_list(report.look_first, SHARES),
-        matrix=overview.tabulate_groups(profiles) if len(full) > 1 else None, groups=groups,
+        matrix=overview.tabulate_groups(profiles) if len(full) > 1 else None,
+        groups=groups,
         failure_modes=lay_out("modes", found=profile.tabulate_modes(report.modes, links)),
         warnings=[one.too_loose.reason for one in profiles if one.too_loose.outcome == "fail"],
         earned=_lay_out_earned(whole, links),
         flips=overview.describe_flips(report.rank_flips) if several else (),
         recorded=[(profile.name_profile(one), words.describe_inputs(one)) for one in profiles],
-        shapes=overview.tabulate_shapes(profiles), shapes_chart=shapes_chart, gates=decisions,
+        shapes=overview.tabulate_shapes(profiles),
+        shapes_chart=shapes_chart,
+        gates=decisions,
         runs=lay_out_runs(rows, query or RunQuery(), links),
-    )  # fmt: skip
+    )
     drawn = () if shapes_chart is None else (shapes_chart,)
     return Page(name="overview", title="Overview", body=body, charts=drawn)
 
@@ -176,10 +185,9 @@ def lay_out_map(
             ]
             columns.append((name, drawn))
             cells += [(cell, runs[0].name) for cell, runs in zip(drawn, held, strict=True)]
-        made = lay_out(
-            "map_block", said=block.said, columns=columns, names=short and block.tasks,
-            count=format_count(block.count, "task" if block.tasks else "run"), first=not agents,
-        )  # fmt: skip
+        count = format_count(block.count, "task" if block.tasks else "run")
+        named = short and block.tasks
+        made = lay_out("map_block", count, block.said, columns, names=named, first=not agents)
         agents.setdefault(visible_line(block.agent), []).append(made)
     few = len(rows) <= run_lists.FEW_RUNS
     about = "One column per task, one cell per trial. Point at a cell, or press the arrow keys."
@@ -188,10 +196,9 @@ def lay_out_map(
     elif few:
         about = ""
     tones = {cell.tone for cell, _ in cells}
-    return lay_out(
-        "run_map", agents=agents, few=cells if few else [], size=run_lists.size_cells(blocks),
-        letters=bool(letters), mixed="mixed" in tones, unknown="unknown" in tones, about=about,
-    )  # fmt: skip
+    shown, size = cells if few else [], run_lists.size_cells(blocks)
+    kinds = {"letters": bool(letters), "mixed": "mixed" in tones, "unknown": "unknown" in tones}
+    return lay_out("run_map", agents=agents, few=shown, size=size, about=about, **kinds)
 
 
 def _lay_out_earned(whole: Profile, links: Links) -> Markup:
@@ -199,12 +206,10 @@ def _lay_out_earned(whole: Profile, links: Links) -> Markup:
         return Markup("")
     said, squares = overview.draw_earned(whole) or ("", [])
     notes = words.note_unearned(whole.earned[0], whole)
+    sure_first = sorted(whole.lucky, key=lambda run: not run.sure)
     named = [
         (notes[row], links.run(held[0].id) if held else None)
-        for row, held in (
-            ("pass", sorted(whole.lucky, key=lambda run: not run.sure)),
-            ("fail", whole.unlucky),
-        )
+        for row, held in (("pass", sure_first), ("fail", whole.unlucky))
         if notes.get(row)
     ]
     left = f"{whole.earned[0].unmeasured:,}" if whole.earned[0].unmeasured else ""
@@ -234,14 +239,23 @@ def _looks(found: Sequence[LookFirst], links: Links) -> list[Markup]:
         # Why it failed says more of a run than that nothing was found at a step.
         if first is not None and run.because:
             lines = [because] if first.kind == "place" else [*lines, because]
-        where = words.name_steps(first) if first else ""
-        out.append(lay_out(
-            "look", run=run, tone=TONES[run.outcome], where=where,
-            chance="" if first is None or first.share is None else words.format_chance(first.share),
-            sentence=lines[0], evidence=lines[1] if lines[1:] else "",
-            href=links.run(run.id, None if first is None else first.first),
-            bars=overview.draw_suspicion(run), alike=alike,
-        ))  # fmt: skip
+        where, href, share = "", links.run(run.id), None
+        if first is not None:
+            where, share = words.name_steps(first), first.share
+            href = links.run(run.id, first.first)
+        made = lay_out(
+            "look",
+            run=run,
+            tone=TONES[run.outcome],
+            where=where,
+            chance="" if share is None else words.format_chance(share),
+            sentence=lines[0],
+            evidence=lines[1] if lines[1:] else "",
+            href=href,
+            bars=overview.draw_suspicion(run),
+            alike=alike,
+        )
+        out.append(made)
     return out
 
 
@@ -257,18 +271,19 @@ def lay_out_runs(rows: Sequence[RunListRow], query: RunQuery, links: Links) -> M
     counted = f"{len(chosen):,} of " if len(chosen) < len(rows) else ""
     counted += f"{len(rows):,} runs"
     gone = f"{left:,} more runs are not in this file's list: stepscope view has all."
+    fields = ("outcome", "agent", "workflow")
     return lay_out(
-        "run_list", found=run_lists.tabulate_runs(shown, rows, links, query), query=query,
-        choices={
-            key: sorted({*map(attrgetter(key), rows)} - {""})
-            for key in ("outcome", "agent", "workflow")
-        },
+        "run_list",
+        found=run_lists.tabulate_runs(shown, rows, links, query),
+        query=query,
+        choices={key: sorted({*map(attrgetter(key), rows)} - {""}) for key in fields},
         shown=f"{first + 1:,}-{first + len(shown):,} of {counted}" if more or first else counted,
         before=run_lists.address_runs(links, replace(query, page=here - 1)) if here else None,
         after=run_lists.address_runs(links, replace(query, page=here + 1)) if more else None,
-        server=server, kept=links.kept,
+        server=server,
+        kept=links.kept,
         left="" if server or not left else gone,
-    )  # fmt: skip
+    )
 
 
 def make_profile_page(report: Report, *, links: Links) -> Page:
@@ -326,23 +341,30 @@ def make_gates_page(
         alone &= history is None
         found = None if one is None else gates.resolve_outcome(one)
         laid_out = lay_out(
-            "gates_of", name=name, word="not decided" if found is None else gates.WORDS[found],
+            "gates_of",
+            name=name,
+            word="not decided" if found is None else gates.WORDS[found],
             tone="quiet" if found is None else gates.TONES[found],
             size="" if one is None else gates.describe_size(one),
             decided=None if one is None else gates.tabulate_gates(one, at),
             changes=() if one is None else gates.describe_changes(one),
             failing=None if one is None else gates.tabulate_failing(one, at, links),
-            history=history, kept=held.get(name),
-            looked=gates.tabulate_looks(held[name], at) if name in held else None, most=MOST_LINES,
-        )  # fmt: skip
+            history=history,
+            kept=held.get(name),
+            looked=gates.tabulate_looks(held[name], at) if name in held else None,
+            most=MOST_LINES,
+        )
         workflows.append(laid_out)
     body = lay_out(
-        "gates", anchor="gates", title="Gates",
+        "gates",
+        anchor="gates",
+        title="Gates",
         summary="" if last is None else gates.summarise_gates(last.report, last.exit_code),
         nothing=_tell_how_to_gate(bool(kept), links) if last is None else None,
-        remarks=() if last is None else last.remarks, workflows=workflows,
+        remarks=() if last is None else last.remarks,
+        workflows=workflows,
         alone=ALONE if alone else "",
-    )  # fmt: skip
+    )
     return Page(name="gates", title="Gates", body=body)
 
 
@@ -351,7 +373,7 @@ def _tell_how_to_gate(declared: bool, links: Links) -> EmptyNotice:
     how = "declare [workflow.NAME.gates] in stepscope.toml, decide them"
     how = "decide the gates" if declared else how
     return EmptyNotice(
-        said=f"No gate was decided for this page: {how}, and name the report.",
+        f"No gate was decided for this page: {how}, and name the report.",
         commands=("stepscope gate --json --out gate.json", f"{shown} --gates gate.json"),
     )
 
@@ -369,12 +391,16 @@ def make_groups_page(report: ComparisonReport) -> Page:
     effects = compare.chart_effects(report, table)
     title = f"{first} and {second}"
     body = lay_out(
-        "compared_groups", anchor="groups-compared", title=title,
+        "compared_groups",
+        anchor="groups-compared",
+        title=title,
         sentence=compare.state_difference(report),
         about=compare.describe_comparison(report).partition("   ")[2].replace("   ", " · "),
-        said=compare.conclude_comparison(report), flips=overview.describe_flips(report.rank_flips),
-        effects=effects, found=table,
-    )  # fmt: skip
+        said=compare.conclude_comparison(report),
+        flips=overview.describe_flips(report.rank_flips),
+        effects=effects,
+        found=table,
+    )
     drawn = () if effects is None else (effects,)
     return Page(name="compare", title=title, body=body, charts=drawn)
 
@@ -384,9 +410,7 @@ def make_choice_page(
 ) -> Page:
     """Return what there is to compare; `pairs` and `groups` are names and addresses."""
     form = links.is_served
-    body = lay_out(
-        "comparisons", anchor="compare", title="Compare", form=form, groups=groups, pairs=pairs
-    )
+    body = lay_out("comparisons", "compare", "Compare", form=form, groups=groups, pairs=pairs)
     return Page(name="compare", title="Compare", body=body)
 
 
@@ -434,43 +458,32 @@ def _call_pair(
     how: runs.CallRelation, pair: runs.ExchangePair, ids: tuple[str, str], links: Links, parts: bool
 ) -> Markup:
     left, right = pair
-    found = (
-        list(words.find_differences(left.call.arguments, right.call.arguments))
-        if how == "arguments" and left is not None and right is not None
-        else []
-    )
-    return lay_out(
-        "call_pair", how=how, words=runs.RELATION_WORDS[how],
-        sides=[
-            None
-            if exchange is None
-            else lay_out(
-                "call_side",
-                step=exchange.step,
-                words=words.cut_words(
-                    visible_line(words.describe_call(exchange.call)), runs.CALL_WIDTH
-                ),
-                status="no answer" if exchange.result is None else exchange.result.status,
-                result=runs.summarise_result(exchange),
-                href=links.run(run, exchange.step),
-            )
-            for exchange, run in zip(pair, ids, strict=True)
-        ],
-        differences=[
-            (visible_line(path or "arguments"), words.brief_value(was), words.brief_value(now))
-            for path, was, now in found[:NAMED_DIFFERENCES]
-        ], more=max(len(found) - NAMED_DIFFERENCES, 0),
-        anchor=parting_anchor(*ids) if parts else "",
-    )  # fmt: skip
+    sides = []
+    for made, run in zip(pair, ids, strict=True):
+        side = None
+        if made is not None:
+            said = words.cut_words(visible_line(words.describe_call(made.call)), runs.CALL_WIDTH)
+            status = "no answer" if made.result is None else made.result.status
+            result, href = runs.summarise_result(made), links.run(run, made.step)
+            side = lay_out("call_side", made.step, said, status, result, href)
+        sides.append(side)
+    found: list[tuple[str, Json, Json]] = []
+    if how == "arguments" and left is not None and right is not None:
+        found = list(words.find_differences(left.call.arguments, right.call.arguments))
+    differences = [
+        (visible_line(path or "arguments"), words.brief_value(was), words.brief_value(now))
+        for path, was, now in found[:NAMED_DIFFERENCES]
+    ]
+    more, anchor = max(len(found) - NAMED_DIFFERENCES, 0), parting_anchor(*ids) if parts else ""
+    told = runs.RELATION_WORDS[how]
+    return lay_out("call_pair", how, told, sides, differences, more=more, anchor=anchor)
 
 
 def _run_side(data: RunData, links: Links) -> Markup:
-    run = data.trajectory
-    return lay_out(
-        "run_side", name=run.name, outcome=run.outcome.status, tone=TONES[run.outcome.status],
-        size=f"{len(run.steps):,} steps, {len(run.exchanges):,} calls", href=links.run(run.id),
-        suspect=words.cut_words(runs.sum_up(data), EVIDENCE),
-    )  # fmt: skip
+    run, outcome = data.trajectory, data.trajectory.outcome.status
+    size = f"{len(run.steps):,} steps, {len(run.exchanges):,} calls"
+    said = words.cut_words(runs.sum_up(data), EVIDENCE)
+    return lay_out("run_side", run.name, outcome, TONES[outcome], size, links.run(run.id), said)
 
 
 def _last_words(data: RunData) -> str:

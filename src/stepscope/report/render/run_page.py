@@ -16,7 +16,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from stepscope.judges.patterns import PATTERN_ADVICE
-from stepscope.model import Exchange, Part, Step
+from stepscope.model import Exchange, Part, Step, ToolCall
 from stepscope.report import words
 from stepscope.report.document import Links, StepAddress, run_anchor, step_anchor, verdict_anchor
 from stepscope.report.render.pages import Page, lay_out
@@ -57,9 +57,14 @@ HOT, FULL = 0.05, 0.4
 HIGH = 24
 # The sign of each category, for those who do not see its colour.
 SIGNS = {
-    "error": "✕", "fault": "!", "redundant": "○", "detour": "~", "suspect": "?", "progress": "·",
+    "error": "✕",
+    "fault": "!",
+    "redundant": "○",
+    "detour": "~",
+    "suspect": "?",
+    "progress": "·",
     "label": "▲",
-}  # fmt: skip
+}
 WHO = {"system": "system", "user": "user", "agent": "agent", "environment": "tool"}
 
 
@@ -74,7 +79,7 @@ def make_run_page(
 ) -> Page:
     """Return the page of one run."""
     run, curve = data.trajectory, data.curve
-    count, anchor = len(run.steps), run_anchor(data.trajectory.id)
+    count, anchor, tone = len(run.steps), run_anchor(run.id), TONES[run.outcome.status]
     suspect = data.suspects[0].first if data.suspects else 0
     shown = choose_window(count, suspect) if window is None else window
     shown = range(max(shown.start, 0), min(shown.stop, count))
@@ -92,8 +97,13 @@ def make_run_page(
         outlined = {line.step: line for line in data.describe_steps(hits)}.values()
         most = f"; the first {MOST_HITS} are shown" if len(hits) == MOST_HITS else ""
         found = f"{format_count(len(hits), 'step')} with {find!r}{most}"
-    trials = [row for row in others if row.id != run.id]
-    passed = [row for row in trials if row.outcome == "pass" and links.pair(run.id, row.id)]
+    trials, passed = list[Markup](), list[tuple[str, str]]()
+    for row in others:
+        if row.id != run.id:
+            pair = links.pair(run.id, row.id)
+            href, colour = links.run(row.id), TONES[row.outcome]
+            trials.append(lay_out("other_trial", row.name, row.outcome, colour, href, pair))
+            passed += [(row.name, pair)] if pair and row.outcome == "pass" else []
     first, rest = _suspect_lines(data, to)
     notes, timed = list(runs.list_notes(run, data.found)), narration.lay_out_time(run)
     strip, each = _strip(data, to)
@@ -101,34 +111,43 @@ def make_run_page(
         data, shown, lines, labels=labels, listed=listed, to=to, links=links, clip=clip
     )
     body = lay_out(
-        "run", anchor=anchor, title=run.name, run=run, tone=TONES[run.outcome.status],
-        eyebrow=list(runs.place_run(run)), facts=list(runs.list_facts(run)),
+        "run",
+        anchor=anchor,
+        title=run.name,
+        run=run,
+        tone=tone,
+        eyebrow=list(runs.place_run(run)),
+        facts=list(runs.list_facts(run)),
         failed_because=data.look.because[:1].upper() + data.look.because[1:],
         verdict=runs.sum_up(data),
-        passing=(passed[0].name, links.pair(run.id, passed[0].id))
-        if passed and run.outcome.status != "pass" else None,
-        labels=labels.get(None, ()), notes=notes, noted=format_count(len(notes), "remark"),
-        suspects=first, more_suspects=rest, reliability=data.look.reliability,
-        patterns=list(_pattern_lines(data, to)), curve=drawn, said=said, rests_on=rests_on,
-        strip=strip, each=each,
-        lanes=list(_lanes(data, each, len(strip), to, labels)) if strip else [],
-        time=lay_out("time_strip", said=timed[0], lanes=timed[1], bars=timed[2]) if timed else "",
+        passing=passed[0] if passed and run.outcome.status != "pass" else None,
+        labels=labels.get(None, ()),
+        notes=notes,
+        noted=format_count(len(notes), "remark"),
+        suspects=first,
+        more_suspects=rest,
+        reliability=data.look.reliability,
+        patterns=list(_pattern_lines(data, to)),
+        curve=drawn,
+        said=said,
+        rests_on=rests_on,
+        strip=strip,
+        each=each,
+        lanes=list(_lanes(data, each, len(strip), to)) if strip else [],
+        time=lay_out("time_strip", *timed) if timed else "",
         outline=[_outline_row(line, data, to) for line in outlined],
-        search=(f"/run/{run.id}", find) if paged else None, found=found, kept=links.kept,
+        search=(f"/run/{run.id}", find) if paged else None,
+        found=found,
+        kept=links.kept,
         verdicts=[_verdict_row(run.id, at, one, to) for at, one in enumerate(listed)],
         verdicts_left=len(data.verdicts) - len(listed),
         unmeasured=runs.list_unmeasured(data.records),
-        others=[
-            lay_out(
-                "other_trial", name=row.name, outcome=row.outcome, tone=TONES[row.outcome],
-                href=links.run(row.id), pair=links.pair(run.id, row.id),
-            )
-            for row in trials
-        ],
+        others=trials,
         before=links.window(run.id, max(shown.start - WINDOW, 0)) if shown.start else None,
         after=links.window(run.id, shown.stop) if shown.stop < count else None,
-        shown=shown, steps=list(steps),
-    )  # fmt: skip
+        shown=shown,
+        steps=list(steps),
+    )
     return Page(name="run", title=run.name, body=body, charts=() if drawn is None else (drawn,))
 
 
@@ -198,10 +217,7 @@ def _suspect_line(
     where: str, chance: str, share: float | None, sentence: str, why: str, href: str | None
 ) -> Markup:
     full = None if share is None else min(100 * share / FULL, 100)
-    return lay_out(
-        "suspect_line", where=where, chance=chance, share=full, sentence=sentence, evidence=why,
-        href=href,
-    )  # fmt: skip
+    return lay_out("suspect_line", where, chance, full, sentence, why, href)
 
 
 def _strip(data: RunData, to: StepAddress) -> tuple[list[tuple[object, ...]], int]:
@@ -228,57 +244,51 @@ def _strip(data: RunData, to: StepAddress) -> tuple[list[tuple[object, ...]], in
     return out, each
 
 
-def _lanes(
-    data: RunData,
-    each: int,
-    columns: int,
-    to: StepAddress,
-    labels: Mapping[int | None, Sequence[str]],
-) -> Iterator[Markup]:
+def _lanes(data: RunData, each: int, columns: int, to: StepAddress) -> Iterator[Markup]:
     """Yield a lane for each judge that spoke of steps, and one for people."""
+    labels = runs.collect_labels(data.trajectory)
     lanes = runs.place_lanes(data, [step for step in labels if step is not None])
     for name, found in lanes.items():
-        marks = runs.choose_marks(found, each)
-        cells = []
-        for column in range(columns):
-            step = marks.get(column)
-            category = "" if step is None else found[step]
-            said = "" if step is None else f"step {step}: {name} {category}"
-            href = None if step is None else to(step)
-            cells.append((category, SIGNS.get(category, ""), href, said))
-        yield lay_out("lane", name=visible_line(name), columns=cells)
+        cells: list[tuple[str, str, str | None, str]] = [("", "", None, "")] * columns
+        for column, step in runs.choose_marks(found, each).items():
+            said = f"step {step}: {name} {found[step]}"
+            cells[column] = found[step], SIGNS.get(found[step], ""), to(step), said
+        yield lay_out("lane", visible_line(name), cells)
 
 
 def _outline_row(line: StepLine, data: RunData, to: StepAddress) -> Markup:
     step = data.trajectory.steps[line.step]
     told = line.share is not None and line.share >= narration.TOLD_SHARE
+    chance = words.format_chance(line.share) if told and line.share is not None else ""
+    who = step.agent if data.several_agents and step.actor == "agent" else ""
+    event = {"event": line.event, "sign": narration.EVENT_SIGNS[line.event], "number": line.step}
     return lay_out(
-        "outline_row", href=to(line.step), event=line.event, number=line.step,
-        sign=narration.EVENT_SIGNS[line.event],
-        who=step.agent if data.several_agents and step.actor == "agent" else "",
-        sentence=line.sentence,
-        chance=words.format_chance(line.share) if told and line.share is not None else "",
-    )  # fmt: skip
+        "outline_row", to(line.step), **event, who=who, sentence=line.sentence, chance=chance
+    )
 
 
 def _pattern_lines(data: RunData, to: StepAddress) -> Iterator[Markup]:
     for judge, by_name in find_patterns(data.trajectory, data.records).items():
         for name, found in by_name.items():
             cites = dict.fromkeys(step for pattern in found for step in pattern.cites)
-            yield lay_out(
-                "pattern_line", name=name.replace("_", " "), judge=judge,
-                cites=list(cites)[: runs.NAMED_STEPS], to=to, reason=describe_pattern(found),
-                advice=PATTERN_ADVICE[name],
-            )  # fmt: skip
+            named, shown = name.replace("_", " "), list(cites)[: runs.NAMED_STEPS]
+            why, advice = describe_pattern(found), PATTERN_ADVICE[name]
+            yield lay_out("pattern_line", named, judge, shown, to, reason=why, advice=advice)
 
 
 def _verdict_row(run: str, at: int, one: ShownVerdict, to: StepAddress) -> Markup:
     return lay_out(
-        "verdict_row", anchor=verdict_anchor(run, at), judge=runs.name_judge(one.record),
-        measure=one.called, verdict=one.verdict, label=runs.name_label(one),
-        value=runs.format_value(one.verdict), category=runs.categorise(one.verdict),
-        most=runs.NAMED_STEPS, to=to,
-    )  # fmt: skip
+        "verdict_row",
+        anchor=verdict_anchor(run, at),
+        judge=runs.name_judge(one.record),
+        measure=one.called,
+        verdict=one.verdict,
+        label=runs.name_label(one),
+        value=runs.format_value(one.verdict),
+        category=runs.categorise(one.verdict),
+        most=runs.NAMED_STEPS,
+        to=to,
+    )
 
 
 def _lay_out_steps(
@@ -317,23 +327,33 @@ def _lay_out_steps(
         for at in behind:
             given += lay_out_results(run.steps[at], at, step_anchor(run.id, at), clip)
         yield lay_out(
-            "step", anchor=step_anchor(run.id, index),
-            number=f"{index}\u2013{behind[-1]}" if behind else str(index), event=line.event,
-            hot=(line.share or 0.0) >= HOT, said=message, marked=marked,
+            "step",
+            anchor=step_anchor(run.id, index),
+            number=f"{index}\u2013{behind[-1]}" if behind else str(index),
+            event=line.event,
+            hot=(line.share or 0.0) >= HOT,
+            said=message,
+            marked=marked,
             who=step.agent or WHO[step.actor],
             tools=list(dict.fromkeys(call.name for call in step.calls)),
             facts=[
                 *([f"score {scores[index]}"] if index in scores else []),
                 *([step.kind] if step.kind not in ("message", "call", "result") else []),
                 *(fact for at in inside for fact in runs.list_step_facts(run.steps[at])),
-            ], sentence=said,
+            ],
+            sentence=said,
             chance="" if not line.share or line.share < 0.01 else words.format_chance(line.share),
-            why=why, labels=[label for at in inside for label in labels.get(at, ())],
+            why=why,
+            labels=[label for at in inside for label in labels.get(at, ())],
             parts=[lay_out_part(part, clip, step) for part in step.parts],
-            calls=list(_calls(data, step, made.get(index, []), to, set(behind), clip)),
-            results=given, error=step.error or "", checked=len(chips), chips=chips,
-            raw=raw if len(raw) <= RAW else "", raw_href=raw_href,
-        )  # fmt: skip
+            calls=list(_calls(data, made.get(index, []), to, inside, clip)),
+            results=given,
+            error=step.error or "",
+            checked=len(chips),
+            chips=chips,
+            raw=raw if len(raw) <= RAW else "",
+            raw_href=raw_href,
+        )
 
 
 def _pair_steps(steps: Sequence[Step], shown: Iterable[int]) -> list[tuple[int, list[int]]]:
@@ -372,38 +392,41 @@ def lay_out_part(part: Part, clip: int | None, step: Step) -> Markup:
     return lay_out("message", kind=part.kind, shown=seen, folded=folded, left=left, about=about)
 
 
+def lay_out_call(call: ToolCall, said: str, clip: int | None, **more: object) -> Markup:
+    """Return a call in few words, what it passed folded; `more` is said of its exchange."""
+    given = (call.raw or "") if call.arguments is None else words.format_json(call.arguments)
+    return lay_out("call", call, said, lay_out_data(given, clip), **more)
+
+
 def _calls(
-    data: RunData,
-    step: Step,
-    made: Sequence[Exchange],
-    to: StepAddress,
-    behind: set[int],
-    clip: int | None,
+    data: RunData, made: Sequence[Exchange], to: StepAddress, inside: list[int], clip: int | None
 ) -> Iterator[Markup]:
-    # Copies of earlier calls make no exchange; they are shown as they stand.
-    for at, call in enumerate(step.calls):
-        exchange = made[at] if at < len(made) else None
-        call = call if exchange is None else exchange.call
-        earlier = None if exchange is None else data.history.earlier.get(exchange.position)
-        given = (call.raw or "") if call.arguments is None else words.format_json(call.arguments)
+    """Yield the calls of the first of some steps that are laid out as one."""
+    for at, call in enumerate(data.trajectory.steps[inside[0]].calls):
+        # Copies of earlier calls make no exchange; they are shown as they stand.
+        if at >= len(made):
+            said = words.cut_words(visible_line(words.describe_call(call)), LINE)
+            yield lay_out_call(call, said, clip)
+            continue
+        call, answer, brief = made[at].call, made[at].result_step, words.brief_value
+        earlier = data.history.earlier.get(made[at].position)
         said = words.describe_call(call, None if earlier is None else earlier.call)
-        answer = None if exchange is None else exchange.result_step
         # What was expected is said where a mistake is made, not at each of its repetitions.
-        again = exchange is None or data.history.errors.get(exchange.position)
-        lacks = [] if again or exchange is None else narration.find_expected(exchange, data.goals)
-        brief = words.brief_value
+        again = data.history.errors.get(made[at].position)
+        lacks = [] if again else narration.find_expected(made[at], data.goals)
         fields = len(call.arguments) if isinstance(call.arguments, dict) else 0
         differing = len({path.partition(".")[0] for path, _, _ in lacks})
-        yield lay_out(
-            "call", call=call, words=words.cut_words(visible_line(said), LINE),
-            arguments=lay_out_data(given, clip),
+        yield lay_out_call(
+            call,
+            words.cut_words(visible_line(said), LINE),
+            clip,
             expected=[
-                (visible_line(path), brief(was) or "none", brief(want) or "none")
-                for path, was, want in lacks
-            ], same=max(fields - differing, 0) if lacks else 0,
-            answer_step=None if answer in (None, step.index, *behind) else answer,
+                (visible_line(x), brief(was) or "none", brief(y) or "none") for x, was, y in lacks
+            ],
+            same=max(fields - differing, 0) if lacks else 0,
+            answer_step=None if answer in inside else answer,
             answer_href=None if answer is None else to(answer),
-        )  # fmt: skip
+        )
 
 
 def lay_out_results(
@@ -414,24 +437,22 @@ def lay_out_results(
         text = words.quote_result(result)
         failed = result.status == "error"
         short = " ".join(text.split())
+        whole = len(text) <= ERROR
         if failed:
-            said = text if len(text) <= ERROR else words.cut_words(text, ERROR)
-            more = lay_out_data(text, clip) if len(text) > ERROR else Markup("")
-        elif len(short) <= FOLDED_LINE and not short.startswith(("{", "[")):
-            said, more = short or "returned nothing", Markup("")
+            said = words.cut_words(text, ERROR)
+        elif whole := len(short) <= FOLDED_LINE and not short.startswith(("{", "[")):
+            said = short or "returned nothing"
         else:
             said = narration.summarise_value(text)
-            more = lay_out_data(text, clip)
+        more = Markup("") if whole else lay_out_data(text, clip)
         number, place = str(index) if anchor and at == 0 else "", anchor if at == 0 else None
         said = f"{result.name}: {said}" if result.name and len(step.results) > 1 else said
         yield lay_out("result", anchor=place, step=number, failed=failed, said=said, data=more)
     if not step.results and anchor is not None:
         shown, folded, left = lay_out_message(step.text, clip)
         made = lay_out("message", kind="text", shown=shown, folded=folded, left=left, about="all")
-        yield lay_out(
-            "result", anchor=anchor, step=str(index), failed=False,
-            said=narration.summarise_value(step.text), data=made,
-        )  # fmt: skip
+        said = narration.summarise_value(step.text)
+        yield lay_out("result", anchor, str(index), failed=False, said=said, data=made)
 
 
 # Characters of a text that are seen before it is unfolded; what is hardly longer is not folded.

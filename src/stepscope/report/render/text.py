@@ -64,8 +64,9 @@ def lay_out_table(table: doc.Table, width: int) -> list[str]:
     return out
 
 
-def _words(cell: doc.TableCell) -> str:
-    return " " * GAP * cell.level + visible_line(cell.text)
+def _words(cell: doc.TableCell, most: int = 0) -> str:
+    said = " " * GAP * cell.level + visible_line(cell.text)
+    return clip(said, most) if most else said
 
 
 def _lines(table: doc.Table, width: int) -> Iterator[str]:
@@ -74,13 +75,16 @@ def _lines(table: doc.Table, width: int) -> Iterator[str]:
     labels = [(c.label if at else table.corner).split("\n") for at, c in enumerate(columns)]
     heads = [doc.TableRow(tuple(map(doc.TableCell, x))) for x in zip_longest(*labels, fillvalue="")]
     rows = [*heads, *table.rows]
-    texts = [[clip(_words(cell), column.most) if column.most else _words(cell)
-              for cell, column in zip(row.cells, columns, strict=False)]
-             for row in rows]  # fmt: skip
+    texts = [
+        [_words(cell, column.most) for cell, column in zip(row.cells, columns, strict=False)]
+        for row in rows
+    ]
     last = count - 1 if columns[-1].overflow else count
     held = [text if len(text) == count else text[:-1] for text in texts]
-    wide = [max(column.least, *(len(text[at]) for text in held if at < len(text)))
-            for at, column in enumerate(columns[:last])]  # fmt: skip
+    wide = [
+        max(column.least, *(len(text[at]) for text in held if at < len(text)))
+        for at, column in enumerate(columns[:last])
+    ]
     if columns[0].least and not columns[0].most:
         wide[0] = columns[0].least
     room = width - table.indent - sum(wide[1:]) - sum(column.gap for column in columns[1:])
@@ -88,8 +92,10 @@ def _lines(table: doc.Table, width: int) -> Iterator[str]:
     above: dict[int, str] = {}
     if wide[0] > room:
         wide[0] = max(room, LEAST_NAME)
-        cut = [clip(visible_line(row.cells[0].short) or text[0], wide[0])
-               for row, text in zip(rows, texts, strict=True)]  # fmt: skip
+        cut = [
+            clip(visible_line(row.cells[0].short) or text[0], wide[0])
+            for row, text in zip(rows, texts, strict=True)
+        ]
         names: dict[str, set[str]] = {}
         for short, text in zip(cut, texts, strict=True):
             names.setdefault(short, set()).add(text[0])
@@ -137,11 +143,10 @@ def _beside(table: doc.Table, width: int) -> Iterator[str]:
     """Yield rows of names and columns; columns that do not fit stand below, names repeated."""
     corner = table.corner or table.heading
     names = [visible_line(corner), *(f"  {visible_line(row.cells[0].text)}" for row in table.rows)]
-    columns = [
-        [cut_words(visible_line(column.label), LONGEST_HEADING),
-         *(_words(row.cells[at]) for row in table.rows)]
-        for at, column in enumerate(table.columns[1:], 1)
-    ]  # fmt: skip
+    columns = []
+    for at, column in enumerate(table.columns[1:], 1):
+        head = cut_words(visible_line(column.label), LONGEST_HEADING)
+        columns.append([head, *(_words(row.cells[at]) for row in table.rows)])
     first = max(map(len, names))
     widths = [max(map(len, column)) for column in columns]
     start = 0
@@ -174,9 +179,13 @@ def _wrapped(table: doc.Table, width: int) -> Iterator[str]:
                 break
             wide[max(may, key=lambda at: wide[at])] -= 1
     for row in rows:
-        cells = [textwrap.wrap(cell, room, break_on_hyphens=False) or [""]
-                 for cell, room in zip(row, wide, strict=True)]  # fmt: skip
+        cells = [
+            textwrap.wrap(cell, room, break_on_hyphens=False) or [""]
+            for cell, room in zip(row, wide, strict=True)
+        ]
         for at in range(max(map(len, cells))):
-            parts = (f"{cell[at] if at < len(cell) else '':<{room}}"
-                     for cell, room in zip(cells, wide, strict=True))  # fmt: skip
+            parts = (
+                f"{cell[at] if at < len(cell) else '':<{room}}"
+                for cell, room in zip(cells, wide, strict=True)
+            )
             yield " " * GAP + (" " * GAP).join(parts)

@@ -13,16 +13,7 @@ from itertools import groupby
 from stepscope import values
 from stepscope.calibrate.judges import JudgeCalibration
 from stepscope.model.records import Figure
-from stepscope.report.document import (
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    TableRow,
-    make_columns,
-    make_row,
-)
+from stepscope.report import document as doc
 from stepscope.report.views.judges import describe_curve
 from stepscope.report.words import draw_interval
 
@@ -38,25 +29,32 @@ PLAN = (
 DECIDED = {"pass": "passes", "fail": "fails", "undecided": "undecided"}
 # Figures in the order in which they are read; those of each label follow.
 _FIGURES = (
-    ("accuracy", "accuracy"), ("kappa", "kappa"), ("gwet", "AC1"), ("bias", "bias"),
-    ("pearson", "r"), ("spearman", "Spearman"), ("concordance", "concordance"),
-    ("near", "within .1"), ("first", "named step first"), ("among_three", "among three"),
+    ("accuracy", "accuracy"),
+    ("kappa", "kappa"),
+    ("gwet", "AC1"),
+    ("bias", "bias"),
+    ("pearson", "r"),
+    ("spearman", "Spearman"),
+    ("concordance", "concordance"),
+    ("near", "within .1"),
+    ("first", "named step first"),
+    ("among_three", "among three"),
     ("among_five", "among five"),
-)  # fmt: skip
+)
 _RECALL = "recall."
 
 
-def make_calibration_document(found: Sequence[JudgeCalibration]) -> Document:
+def make_calibration_document(found: Sequence[JudgeCalibration]) -> doc.Document:
     """Return each judge's figures against people, rubric by rubric."""
     if not found:
-        return [[Paragraph(text=NO_LABELS, hang=0)]]
-    out: list[Section] = []
+        return [[doc.Paragraph(NO_LABELS, hang=0)]]
+    out: list[doc.Section] = []
     for rubric, members in groupby(found, lambda one: (one.rubric, one.unit)):
         out += [_describe_judge(one, rubric[0]) for one in members]
-    return [*out, [Paragraph(text=PLAN)]]
+    return [*out, [doc.Paragraph(PLAN)]]
 
 
-def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
+def _describe_judge(one: JudgeCalibration, rubric: str) -> doc.Section:
     runs = values.format_count(one.runs, "run")
     what = runs if one.unit == "runs" else f"{one.n:,} steps of {runs}"
     version = f" {one.version}" if one.version else ""
@@ -68,25 +66,16 @@ def _describe_judge(one: JudgeCalibration, rubric: str) -> Section:
         if key.startswith(_RECALL)
     ]
     rows = [_row(title, figure) for title, figure in known]
-    columns = make_columns("", "value", "95 % interval", "n", numbers=("value", "n"))
-    figures = Table(
-        id="calibration-figures", caption=head, columns=columns, rows=tuple(rows), indent=2
-    )
-    counts = Table(
-        id="calibration-confusion",
-        corner="people, then judge",
-        columns=make_columns("people, then judge", *one.labels, numbers=one.labels),
-        rows=tuple(
-            make_row(label, *(f"{n:,}" for n in row))
-            for label, row in zip(one.labels, one.confusion, strict=True)
-            if sum(row)
-        ),
-        indent=2,
-    )
-    return [
-        Paragraph(text=head, one_line=True), figures, *([counts] if one.confusion else []),
-        *(Paragraph(text=said, indent=2) for said in describe_calibration(one)),
-    ]  # fmt: skip
+    columns = doc.make_columns("", "value", "95 % interval", "n", numbers=("value", "n"))
+    figures = doc.Table("calibration-figures", columns, rows, caption=head, indent=2)
+    out: list[doc.Paragraph | doc.Table] = [doc.Paragraph(head, one_line=True), figures]
+    if one.confusion:
+        corner = "people, then judge"
+        columns = doc.make_columns(corner, *one.labels, numbers=one.labels)
+        pairs = zip(one.labels, one.confusion, strict=True)
+        rows = [doc.make_row(label, *(f"{n:,}" for n in row)) for label, row in pairs if sum(row)]
+        out.append(doc.Table("calibration-confusion", columns, rows, corner=corner, indent=2))
+    return [*out, *(doc.Paragraph(said, indent=2) for said in describe_calibration(one))]
 
 
 def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
@@ -98,14 +87,14 @@ def describe_calibration(one: JudgeCalibration) -> Iterator[str]:
     yield from (f"{note[:1].upper()}{note[1:]}." for note in one.notes)
 
 
-def _row(title: str, figure: Figure) -> TableRow:
+def _row(title: str, figure: Figure) -> doc.TableRow:
     if isinstance(figure, values.Unmeasured):
         # Beside the figure a long reason would leave no place for what was counted.
-        why = (Paragraph(text=figure.reason, indent=4),)
-        return replace(make_row(title, "-", figure.kind, "-"), below=why)
+        why = (doc.Paragraph(figure.reason, indent=4),)
+        return replace(doc.make_row(title, "-", figure.kind, "-"), below=why)
     value = values.format_number(figure.value, figure.unit)
     if title == "bias":
         value = values.format_difference(figure.value, figure.unit)
     drawn = None if title == "bias" else draw_interval(figure)
-    limits = TableCell(values.format_interval(figure), interval=drawn)
-    return make_row(title, value, limits, f"{figure.n:,}")
+    limits = doc.TableCell(values.format_interval(figure), interval=drawn)
+    return doc.make_row(title, value, limits, f"{figure.n:,}")

@@ -13,6 +13,7 @@ from statistics import median
 
 import msgspec
 
+from stepscope import values
 from stepscope.errors import UsageError
 from stepscope.model import Trajectory
 from stepscope.report import document as doc
@@ -25,17 +26,7 @@ from stepscope.report.views.overview import describe_flips, tabulate_shape_diffe
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.where import Where
-from stepscope.values import (
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_interval,
-    format_limits,
-    format_number,
-    format_p,
-    format_percent,
-)
+from stepscope.values import Estimate, Unmeasured
 
 
 def make_comparison_document(report: ComparisonReport) -> doc.Document:
@@ -48,7 +39,7 @@ def make_comparison_document(report: ComparisonReport) -> doc.Document:
         assert isinstance(first, Shapes)
         assert isinstance(second, Shapes)
         shapes.append(tabulate_shape_differences(found, first, second))
-    sentences = [doc.Paragraph(text=sentence) for sentence in conclude_comparison(report)]
+    sentences = [doc.Paragraph(sentence) for sentence in conclude_comparison(report)]
     sentences += describe_flips(report.rank_flips)
     head = doc.Paragraph(heading=title, text=about)
     return [[head], [_tabulate_differences(report)], shapes, sentences]
@@ -61,40 +52,31 @@ def _tabulate_differences(report: ComparisonReport) -> doc.Table:
         label = words.name_figure(key)
         name = doc.TableCell(label.strip(), level=int(label.startswith("  ")))
         first, second = (
-            "-" if isinstance(figure, Unmeasured) else format_number(figure.value, figure.unit)
-            for figure in (difference.first, difference.second)
+            "-" if isinstance(one, Unmeasured) else values.format_number(one.value, one.unit)
+            for one in (difference.first, difference.second)
         )
         effect = difference.effect
         if isinstance(effect, Unmeasured):
             rows.append(doc.make_row(name, first, second, "-", words.describe_effect(effect)))
             continue
-        holm = format_p(difference.p_adjusted) + (" *" if difference.survives else "")
-        limits = format_limits(effect.low, effect.high, effect.unit)
-        below = () if limits else (doc.Paragraph(text=effect.no_interval, indent=4),)
-        shown = format_difference(effect.value, effect.unit), limits or "none"
+        holm = values.format_p(difference.p_adjusted) + (" *" if difference.survives else "")
+        limits = values.format_limits(effect.low, effect.high, effect.unit)
+        below = () if limits else (doc.Paragraph(effect.no_interval, indent=4),)
+        shown = values.format_difference(effect.value, effect.unit), limits or "none"
         cases = f"{difference.n_cases:,}" if difference.paired else "-"
-        row = doc.make_row(name, first, second, *shown, cases, format_p(difference.p), holm)
+        row = doc.make_row(name, first, second, *shown, cases, values.format_p(difference.p), holm)
         rows.append(replace(row, below=below))
-    return doc.Table(
-        id="differences",
-        columns=doc.make_columns(
-            "", "first", "second", "difference", "95 % interval", "tasks", "p", "Holm",
-            numbers=("first", "second", "difference", "tasks", "p", "Holm"),
-        ),
-        rows=tuple(rows),
-        own=True,
-    )  # fmt: skip
+    labels = ("first", "second", "difference", "95 % interval", "tasks", "p", "Holm")
+    columns = doc.make_columns("", *labels, numbers={*labels} - {"95 % interval"})
+    return doc.Table("differences", columns, rows, own=True)
 
 
 def describe_comparison(report: ComparisonReport) -> str:
     """Return what is compared: the groups, their runs, the cases they share."""
     first, second = report.first, report.second
-    return visible_line(
-        f"{words.name_group(first)} (first) against {words.name_group(second)} (second)   "
-        f"{first.n_runs:,} and "
-        f"{second.n_runs:,} runs, {report.n_shared:,} tasks in common   "
-        f"seed {report.provenance.seed}"
-    )
+    names = f"{words.name_group(first)} (first) against {words.name_group(second)} (second)"
+    size = f"{first.n_runs:,} and {second.n_runs:,} runs, {report.n_shared:,} tasks in common"
+    return visible_line(f"{names}   {size}   seed {report.provenance.seed}")
 
 
 def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
@@ -104,7 +86,7 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
     tested = sum(d.p is not None for d in report.differences.values())
     yield (
         f"Differences that are significant at 0.05 after Holm's correction over "
-        f"{format_count(tested, 'figure')}: {named or 'none'}."
+        f"{values.format_count(tested, 'figure')}: {named or 'none'}."
     )
     for key, d in report.differences.items():
         if d.cases_needed is not None and key == "outcome.pass":
@@ -118,7 +100,7 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
                 f"{d.cases_needed:,} tasks{seen}."
             )
     if report.n_shared and (report.n_only_first + report.n_only_second):
-        first = format_count(report.n_only_first, "task")
+        first = values.format_count(report.n_only_first, "task")
         second = f"{report.n_only_second:,} of the second"
         yield f"Outside every pair: {first} of the first group only, {second}."
     shapes = report.shapes
@@ -131,13 +113,10 @@ def conclude_comparison(report: ComparisonReport) -> Iterator[str]:
 def tabulate_figures(report: ComparisonReport) -> doc.Table:
     """Return two groups figure by figure, as a page has it."""
     first, second = profile.name_profile(report.first), profile.name_profile(report.second)
-    rest = ("difference", "cases", "p", "p, Holm", "smallest seen")
-    return doc.Table(
-        id="differences",
-        caption="Every figure, paired by case",
-        columns=doc.make_columns("figure", first, second, *rest, numbers=(first, second, *rest)),
-        rows=tuple(_effect_row(key, d) for key, d in report.differences.items()),
-    )
+    labels = (first, second, "difference", "cases", "p", "p, Holm", "smallest seen")
+    columns = doc.make_columns("figure", *labels, numbers=labels)
+    rows = [_effect_row(key, d) for key, d in report.differences.items()]
+    return doc.Table("differences", columns, rows, caption="Every figure, paired by case")
 
 
 def chart_effects(report: ComparisonReport, table: doc.Table) -> doc.Chart | None:
@@ -161,10 +140,10 @@ def state_difference(report: ComparisonReport) -> str:
     if found is None or not isinstance(found.effect, Estimate):
         return f"{second} against {first}: their outcomes cannot be compared."
     points = 100 * found.effect.value
-    limits = format_interval(found.effect)
+    limits = values.format_interval(found.effect)
     if not round(points):
         return f"{second} and {first} pass equally often, to the nearest point (95 %: {limits})."
-    share = format_count(abs(round(points)), "point")
+    share = values.format_count(abs(round(points)), "point")
     said = f"{second} passes {share} {'fewer' if points < 0 else 'more'} than"
     doubt = "" if found.survives else "; chance alone may do that"
     return f"{said} {first} (95 %: {limits}){doubt}."
@@ -174,22 +153,21 @@ def _effect_row(key: str, difference: Difference) -> doc.TableRow:
     effect = difference.effect
     shown, detectable = profile.make_figure_cell(key, effect), "-"
     if isinstance(effect, Estimate):
-        value = format_difference(effect.value, effect.unit)
+        value = values.format_difference(effect.value, effect.unit)
         tone: doc.Tone = "warn" if difference.survives else ""
-        shown = doc.TableCell(value, sort=effect.value, note=format_interval(effect), tone=tone)
+        note = values.format_interval(effect)
+        shown = doc.TableCell(value, sort=effect.value, note=note, tone=tone)
         if difference.detectable is not None:
-            detectable = format_difference(difference.detectable, effect.unit).removeprefix("+")
-    holm = format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
-    return doc.make_row(
-        words.name_figure(key).strip(),
-        profile.make_figure_cell(key, difference.first),
-        profile.make_figure_cell(key, difference.second),
-        shown,
-        f"{difference.n_cases:,}" if difference.paired else "-",
-        doc.TableCell(format_p(difference.p), sort=difference.p),
-        doc.TableCell(holm, sort=difference.p_adjusted),
-        doc.TableCell(detectable, sort=difference.detectable, tone="quiet"),
-    )
+            seen = values.format_difference(difference.detectable, effect.unit)
+            detectable = seen.removeprefix("+")
+    holm = values.format_p(difference.p_adjusted) + (" survives" if difference.survives else "")
+    sides = (profile.make_figure_cell(key, x) for x in (difference.first, difference.second))
+    cases = f"{difference.n_cases:,}" if difference.paired else "-"
+    p = doc.TableCell(values.format_p(difference.p), sort=difference.p)
+    adjusted = doc.TableCell(holm, sort=difference.p_adjusted)
+    least = doc.TableCell(detectable, sort=difference.detectable, tone="quiet")
+    name = words.name_figure(key).strip()
+    return doc.make_row(name, *sides, shown, cases, p, adjusted, least)
 
 
 # Same calls in a row after which two runs are together again: one alone may be chance.
@@ -203,8 +181,12 @@ MOST_SAID = 200
 # Calls in a row that are the same and are folded into one line.
 FOLDED = 3
 _MARKS: dict[runs.CallRelation, str] = {
-    "same": "=", "result": "r", "arguments": "a", "left": "<", "right": ">",
-}  # fmt: skip
+    "same": "=",
+    "result": "r",
+    "arguments": "a",
+    "left": "<",
+    "right": ">",
+}
 
 
 class AlignedCall(msgspec.Struct, frozen=True):
@@ -240,10 +222,10 @@ class PeerDistances(msgspec.Struct, frozen=True):
     def summary(self) -> str:
         """Say it in one line."""
         held = self.distances
-        apart = " to ".join(dict.fromkeys(map(format_percent, (held[0], held[-1]))))
-        said = f"{format_count(len(held), 'pair')} of {self.runs:,} trials"
+        apart = " to ".join(dict.fromkeys(map(values.format_percent, (held[0], held[-1]))))
+        said = f"{values.format_count(len(held), 'pair')} of {self.runs:,} trials"
         said += f" {'is' if len(held) == 1 else 'are'} {apart} apart"
-        said += f", median {format_percent(median(held))}" if held[0] < held[-1] else ""
+        said += f", median {values.format_percent(median(held))}" if held[0] < held[-1] else ""
         parted = f"{self.parted:,} diverge{'s' * (self.parted == 1)} permanently"
         none, one = self.without_calls, self.without_calls == 1
         return f"{said}; {parted}" + (f"; {none:,} more make{'s' * one} no call" if none else "")
@@ -366,28 +348,19 @@ def make_diff_document(found: RunDiff) -> doc.Document:
     """Return two runs side by side as text and Markdown have them."""
     about = (
         f"{side.handle} ({which}; {side.version}): {side.outcome}, "
-        f"{format_count(side.steps, 'step')}, {format_count(side.calls, 'call')}"
+        f"{values.format_count(side.steps, 'step')}, {values.format_count(side.calls, 'call')}"
         for which, side in (("first", found.first), ("second", found.second))
     )
-    table = doc.Table(
-        id="calls",
-        columns=(
-            *doc.make_columns("", "first", "second", numbers=("first", "second")),
-            doc.TableColumn("call", overflow="wrap"),
-        ),
-        rows=tuple(
-            doc.make_row(
-                mark,
-                *("" if at is None else str(at) for at in steps),
-                doc.TableCell(words.cut_words(said, MOST_SAID)),
-            )
-            for mark, *steps, said in _fold_calls(found)
-        ),
-        notes=("= the same; r another result, a other arguments: first | second; < > one alone",),
-    )
-    calls = [table] if found.calls else []
-    sentences = [doc.Paragraph(text=said) for said in conclude_diff(found)]
-    return [[doc.Paragraph(text=line) for line in about], calls, sentences]
+    sides = doc.make_columns("", "first", "second", numbers=("first", "second"))
+    columns = (*sides, doc.TableColumn("call", overflow="wrap"))
+    rows = []
+    for mark, *steps, said in _fold_calls(found):
+        at = ("" if step is None else str(step) for step in steps)
+        rows.append(doc.make_row(mark, *at, words.cut_words(said, MOST_SAID)))
+    notes = ["= the same; r another result, a other arguments: first | second; < > one alone"]
+    calls = [doc.Table("calls", columns, rows, notes=notes)] if found.calls else []
+    sentences = [doc.Paragraph(said) for said in conclude_diff(found)]
+    return [[doc.Paragraph(line) for line in about], calls, sentences]
 
 
 def _fold_calls(found: RunDiff) -> Iterator[tuple[str, int | None, int | None, str]]:
@@ -409,13 +382,13 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     if found.lasting is not None:
         yield f"They diverge permanently {_place(found, found.lasting)}."
     if found.unaligned:
-        calls = format_count(found.unaligned, "call")
+        calls = values.format_count(found.unaligned, "call")
         yield f"Not compared: {calls} after the first {runs.MOST_CALLS} of a run."
     apart, peers = found.distance, found.same_version
     if isinstance(apart, Unmeasured):
         yield f"Distance: unmeasured, {apart.kind}: {apart.reason}."
     else:
-        share = format_percent(apart)
+        share = values.format_percent(apart)
         yield f"Distance: {share}, the share of calls of both runs that the other does not make."
     if isinstance(peers, Unmeasured):
         yield f"Same version, same task: unmeasured, {peers.kind}: {peers.reason}."
@@ -423,18 +396,16 @@ def conclude_diff(found: RunDiff) -> Iterator[str]:
     yield f"Same version, same task: {peers.summary}."
     if not isinstance(apart, Unmeasured):
         n, as_far = len(peers.distances), sum(one >= apart for one in peers.distances)
-        yield (
-            f"{as_far:,} of {n:,} differ{'s' * (as_far == 1)} at least as much as the two "
-            "runs: such a difference occurs without a change of version."
-            if as_far
-            else f"None of these {format_count(n, 'pair')} differs as much as the two runs."
-        )
+        said = f"None of these {values.format_count(n, 'pair')} differs as much as the two runs."
+        if as_far:
+            said = f"{as_far:,} of {n:,} differ{'s' * (as_far == 1)} at least as much as the two "
+            said += "runs: such a difference occurs without a change of version."
+        yield said
 
 
 def _place(found: RunDiff, at: int) -> str:
     call = found.calls[at]
     sides = (("first", call.first), ("second", call.second))
     where = " and ".join(f"step {step} of the {side}" for side, step in sides if step is not None)
-    return (
-        f"at {where}, {runs.RELATION_WORDS[call.relation]}: {words.cut_words(call.said, MOST_SAID)}"
-    )
+    said = words.cut_words(call.said, MOST_SAID)
+    return f"at {where}, {runs.RELATION_WORDS[call.relation]}: {said}"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from stepscope import values
 from stepscope.gates.looks import GateHistory
 from stepscope.gates.selftest import GateSelftest
 from stepscope.gates.types import GateDecision, GateOutcome, GateReport, WorkflowDecision
@@ -29,22 +30,15 @@ from stepscope.report.document import (
 from stepscope.report.types import GateDocument
 from stepscope.report.words import clip, list_some
 from stepscope.safety.text import disarm_commands, visible_line
-from stepscope.values import (
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_estimate,
-    format_interval,
-    format_number,
-    format_p,
-    format_percent,
-)
 
 Counting = Literal["fail", "error", "skip", "pass"]
 
 WORDS: dict[GateOutcome, str] = {
-    "fail": "FAIL", "pass": "pass", "undecided": "undecided", "not_run": "not run",
-}  # fmt: skip
+    "fail": "FAIL",
+    "pass": "pass",
+    "undecided": "undecided",
+    "not_run": "not run",
+}
 # What an exit code says of the whole invocation.
 CODES = {0: "passed", 3: "FAILED", 4: "NOT DECIDED"}
 # Cases that vanished or are new are counted; so many are named.
@@ -68,9 +62,10 @@ def resolve_outcome(workflow: WorkflowDecision) -> GateOutcome:
 
 def describe_size(workflow: WorkflowDecision) -> str:
     """Return how many runs and cases there are, how they fit the baseline, and what is absent."""
-    said = f"{format_count(workflow.n_runs, 'run')} of {format_count(workflow.n_cases, 'case')}"
-    shared = f"{format_count(workflow.n_shared, 'case')} shared"
-    before = f"; baseline {format_count(workflow.n_baseline_runs, 'run')}, {shared}"
+    count = values.format_count
+    said = f"{count(workflow.n_runs, 'run')} of {count(workflow.n_cases, 'case')}"
+    shared = f"{count(workflow.n_shared, 'case')} shared"
+    before = f"; baseline {count(workflow.n_baseline_runs, 'run')}, {shared}"
     said += before if workflow.n_baseline_runs else ", no baseline"
     return "; ".join(part for part in (said, workflow.design, workflow.absent) if part)
 
@@ -85,15 +80,15 @@ def describe_changes(workflow: WorkflowDecision) -> Iterator[str]:
 
 def format_gate(gate: GateDecision) -> tuple[str, str]:
     """Return the estimate of a gate and its limits, each one-sided 95 %; "-" where it has none."""
-    if gate.estimate is None or isinstance(gate.estimate, Unmeasured):
+    if gate.estimate is None or isinstance(gate.estimate, values.Unmeasured):
         return "-", "-"
     told = []
     for one in (gate.estimate, gate.uncorrected):
-        if one is not None and not isinstance(one, Unmeasured):
+        if one is not None and not isinstance(one, values.Unmeasured):
             drop = gate.rule == "regression"
-            said = (format_difference if drop else format_number)(one.value, one.unit)
+            said = (values.format_difference if drop else values.format_number)(one.value, one.unit)
             told.append(said.removeprefix("+"))
-    return told[0], ", corrected from ".join([format_interval(gate.estimate), *told[1:]])
+    return told[0], ", corrected from ".join([values.format_interval(gate.estimate), *told[1:]])
 
 
 def explain_gate(gate: GateDecision) -> Iterator[str]:
@@ -119,10 +114,13 @@ def _named(cases: tuple[str, ...]) -> str:
 
 # Columns of the table in text; a gate's name may need more than its own.
 GATE_COLUMNS = (
-    TableColumn("gate", least=20, most=80), TableColumn("", least=6, gap=0),
-    TableColumn("result", least=11, gap=0), TableColumn("value", number=True, least=8, gap=0),
-    TableColumn("90 % interval", least=17), TableColumn("adj. p", number=True, least=8, gap=0),
-)  # fmt: skip
+    TableColumn("gate", least=20, most=80),
+    TableColumn("", least=6, gap=0),
+    TableColumn("result", least=11, gap=0),
+    TableColumn("value", number=True, least=8, gap=0),
+    TableColumn("90 % interval", least=17),
+    TableColumn("adj. p", number=True, least=8, gap=0),
+)
 # Cases listed below a gate; the JSON has more.
 CASES = 5
 
@@ -133,29 +131,27 @@ def make_gate_document(report: GateReport, *, code: int, remarks: Sequence[str] 
     for workflow in report.workflows:
         about = f"{WORDS[resolve_outcome(workflow)]}   {describe_size(workflow)}"
         rows = tuple(_gate(gate) for gate in workflow.gates)
-        out.append([
-            Paragraph(heading=disarm_commands(visible_line(workflow.workflow)), text=about),
-            *(Paragraph(text=_shown(line), indent=2) for line in describe_changes(workflow)),
-            Table(id="gates", columns=GATE_COLUMNS, rows=rows, indent=2),
-        ])  # fmt: skip
+        head = Paragraph(about, heading=_shown(workflow.workflow))
+        changes = [Paragraph(_shown(line), indent=2) for line in describe_changes(workflow)]
+        out.append([head, *changes, Table("gates", GATE_COLUMNS, rows, indent=2)])
     notes = [Paragraph(lead="Note: ", text=_shown(remark), hang=6) for remark in remarks]
-    return [*out, [*notes, Paragraph(text=summarise_gates(report, code))]]
+    return [*out, [*notes, Paragraph(summarise_gates(report, code))]]
 
 
 def _gate(gate: GateDecision) -> TableRow:
     first, *rest = explain_gate(gate)
     why = (f"{gate.threshold}: {first}", *rest)
-    below = [Paragraph(text=_shown(line), indent=4) for line in why]
+    below = [Paragraph(_shown(line), indent=4) for line in why]
     for case in gate.failing[:CASES]:
         parts = (list_failing_runs(case.runs), list_steps(case.steps))
         where = clip(_shown(", ".join(part for part in parts if part)), 46)
         said = f": {_shown(case.evidence)}" if case.evidence else ""
         text = f"case {clip(_shown(case.case), 20)}: {where}{said}"
-        below.append(Paragraph(text=text, indent=4, one_line=True))
+        below.append(Paragraph(text, indent=4, one_line=True))
     unseen = gate.n_failing - min(len(gate.failing), CASES)
     if unseen > 0:
-        below.append(Paragraph(text=f"... {format_count(unseen, 'more case')}", indent=4))
-    outcome, p = WORDS[gate.outcome], format_p(gate.p_adjusted)
+        below.append(Paragraph(f"... {values.format_count(unseen, 'more case')}", indent=4))
+    outcome, p = WORDS[gate.outcome], values.format_p(gate.p_adjusted)
     row = make_row(_shown(gate.name), gate.severity, outcome, *format_gate(gate), p)
     return replace(row, below=tuple(below))
 
@@ -177,31 +173,34 @@ def make_selftest_document(found: Sequence[GateSelftest]) -> Document:
     """Return how often gates are wrong: a table a workflow, what its shares cannot say below."""
     out: list[Section] = []
     for one in found:
-        size = f"{format_count(one.n_runs, 'run')} of {format_count(one.n_cases, 'case')}"
-        alarms = format_estimate(one.false_alarms)
+        count = values.format_count
+        size = f"{count(one.n_runs, 'run')} of {count(one.n_cases, 'case')}"
+        alarms, drop = values.format_estimate(one.false_alarms), values.format_percent(one.drop)
         about = (
-            f"{format_count(one.invocations, 'invocation')} of {one.drawn:,} runs each, drawn from "
-            f"a baseline of {size}. With nothing changed a hard gate fails in "
-            f"{alarms} (alpha {one.alpha:g}, a first look, seed {one.seed}). Missed: "
-            f"{format_percent(one.drop)} fewer runs are good, or runs take so much longer, and "
-            "the gate passes."
+            f"{count(one.invocations, 'invocation')} of {one.drawn:,} runs each, drawn from a "
+            f"baseline of {size}. With nothing changed a hard gate fails in {alarms} (alpha "
+            f"{one.alpha:g}, a first look, seed {one.seed}). Missed: {drop} fewer runs are good, "
+            "or runs take so much longer, and the gate passes."
         )
         rows = []
         for gate in one.gates:
             shares = (gate.false_alarms, gate.undecided, gate.missed, gate.undecided_worse)
-            cells = ["not run" if gate.not_run else format_estimate(share) for share in shares]
+            cells = [
+                "not run" if gate.not_run else values.format_estimate(share) for share in shares
+            ]
             rows.append(make_row(_shown(gate.name), gate.severity, *cells))
-        out.append([
-            Paragraph(heading=_shown(one.workflow), text=about),
-            Table(id="selftest", columns=SELFTEST_COLUMNS, rows=tuple(rows), indent=2),
-            *(Paragraph(lead="Note: ", text=_shown(note), hang=6) for note in one.notes),
-        ])  # fmt: skip
+        head = Paragraph(about, heading=_shown(one.workflow))
+        notes = [Paragraph(_shown(note), lead="Note: ", hang=6) for note in one.notes]
+        out.append([head, Table("selftest", SELFTEST_COLUMNS, rows, indent=2), *notes])
     return out
 
 
 TONES: dict[GateOutcome, Tone] = {
-    "fail": "bad", "pass": "good", "undecided": "warn", "not_run": "quiet",
-}  # fmt: skip
+    "fail": "bad",
+    "pass": "good",
+    "undecided": "warn",
+    "not_run": "quiet",
+}
 # Characters of a commit that people tell it by.
 COMMIT = 12
 
@@ -227,12 +226,9 @@ def tabulate_history(documents: Sequence[GateDocument], workflow: str, at: int) 
         each = (_decided(gates.get(name)) for name in names)
         rows.append(make_row(number, _commit(commit), all_of_them, runs, *each))
     first = TableColumn("report", number=True, help="In the order in which they were named")
-    return Table(
-        id=f"gate-history-{at}",
-        caption=f"Reports on {workflow}, the last first",
-        columns=(first, *make_columns("commit", "all gates", "runs", *names, numbers=["runs"])),
-        rows=tuple(rows),
-    )
+    columns = first, *make_columns("commit", "all gates", "runs", *names, numbers=["runs"])
+    caption = f"Reports on {workflow}, the last first"
+    return Table(f"gate-history-{at}", columns, rows, caption=caption)
 
 
 def _decided(gate: GateDecision | None) -> TableCell:
@@ -252,20 +248,14 @@ def tabulate_looks(kept: GateHistory, at: int) -> Table | None:
     if not kept.looked:
         return None
     looks = TableColumn("looks", number=True, help="Each may spend less of alpha")
-    return Table(
-        id=f"gate-looks-{at}",
-        caption=f"Looks at each commit of {kept.workflow}, the last first",
-        columns=(TableColumn("commit"), looks, *make_columns("runs", "policy", numbers=["runs"])),
-        rows=tuple(
-            make_row(
-                _commit(one.commit),
-                TableCell(f"{one.looks:,}", sort=one.looks),
-                TableCell(f"{one.runs:,}", sort=one.runs),
-                TableCell("the present one" if one.current else "an earlier one", tone="quiet"),
-            )
-            for one in reversed(kept.looked)
-        ),
-    )
+    columns = TableColumn("commit"), looks, *make_columns("runs", "policy", numbers=["runs"])
+    rows = []
+    for one in reversed(kept.looked):
+        policy = TableCell("the present one" if one.current else "an earlier one", tone="quiet")
+        counts = (TableCell(f"{count:,}", sort=count) for count in (one.looks, one.runs))
+        rows.append(make_row(_commit(one.commit), *counts, policy))
+    caption = f"Looks at each commit of {kept.workflow}, the last first"
+    return Table(f"gate-looks-{at}", columns, rows, caption=caption)
 
 
 def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
@@ -276,18 +266,12 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
         name = TableCell(gate.name, note=gate.measure)
         decided = TableCell(WORDS[gate.outcome], tone=TONES[gate.outcome])
         estimate = TableCell(value, sort=getattr(gate.estimate, "value", None))
-        p = TableCell(format_p(gate.p_adjusted), sort=gate.p_adjusted)
+        p = TableCell(values.format_p(gate.p_adjusted), sort=gate.p_adjusted)
         why = TableCell("; ".join(explain_gate(gate)), tone="quiet")
         out.append(make_row(name, decided, gate.severity, estimate, limits, p, gate.threshold, why))
-    return Table(
-        id=f"gates-{at}",
-        caption=f"Gates of {workflow.workflow}",
-        columns=make_columns(
-            "gate", "decision", "severity", "value", "90 % interval", "adjusted p", "threshold",
-            "why", numbers=("value", "adjusted p"),
-        ),
-        rows=tuple(out),
-    )  # fmt: skip
+    labels = ("gate", "decision", "severity", "value", "90 % interval", "adjusted p", "threshold")
+    columns = make_columns(*labels, "why", numbers=("value", "adjusted p"))
+    return Table(f"gates-{at}", columns, out, caption=f"Gates of {workflow.workflow}")
 
 
 def tabulate_failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
@@ -299,11 +283,6 @@ def tabulate_failing(workflow: WorkflowDecision, at: int, links: Links) -> Table
             href = links.run(case.ids[0], step) if case.ids else None
             runs = TableCell(list_failing_runs(case.runs), href=href)
             rows.append(make_row(gate.name, case.case, runs, list_steps(case.steps), case.evidence))
-    if not rows:
-        return None
-    return Table(
-        id=f"failing-{at}",
-        caption=f"Cases in breach, {workflow.workflow}",
-        columns=make_columns("gate", "case", "runs", "steps", "evidence"),
-        rows=tuple(rows),
-    )
+    columns = make_columns("gate", "case", "runs", "steps", "evidence")
+    caption = f"Cases in breach, {workflow.workflow}"
+    return Table(f"failing-{at}", columns, rows, caption=caption) if rows else None

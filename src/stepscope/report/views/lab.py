@@ -7,24 +7,20 @@ from itertools import groupby
 
 from stepscope.lab.envelope import ClassifierEnvelope, EnvelopeRow, SimulatedFigure
 from stepscope.lab.redteam import AGAINST, FOR, NEUTRAL, JudgeUnderAttack, RedteamResult
-from stepscope.report.document import (
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    TableColumn,
-    TableRow,
-    make_row,
-)
+from stepscope.report import document as doc
 from stepscope.values import Unmeasured
 
 # What a classifier with a posterior has beside its label: heading in two lines, and the figure.
 DETAILS: dict[str, Callable[[EnvelopeRow], SimulatedFigure | Unmeasured]] = {
-    "gives a\nlabel": lambda row: row.resolved, "right\nthen": lambda row: row.resolved_accuracy,
-    "claims\noff by": lambda row: row.calibration_error, "fits\nnone": lambda row: row.unmodelled,
-    "break\nfound": lambda row: row.break_found, "within\none": lambda row: row.break_within_one,
-    "in its\n90 %": lambda row: row.coverage, "false\nbreak": lambda row: row.false_breaks,
-}  # fmt: skip
+    "gives a\nlabel": lambda row: row.resolved,
+    "right\nthen": lambda row: row.resolved_accuracy,
+    "claims\noff by": lambda row: row.calibration_error,
+    "fits\nnone": lambda row: row.unmodelled,
+    "break\nfound": lambda row: row.break_found,
+    "within\none": lambda row: row.break_within_one,
+    "in its\n90 %": lambda row: row.coverage,
+    "false\nbreak": lambda row: row.false_breaks,
+}
 WIDE = 8
 # The words of the headings, once, below all tables.
 ENVELOPE_LEGEND = (
@@ -35,7 +31,7 @@ ENVELOPE_LEGEND = (
 )
 
 
-def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
+def make_envelope_document(envelope: ClassifierEnvelope) -> doc.Document:
     """Return an envelope: a section for each generator and noise."""
     match envelope.told:
         case None:
@@ -49,10 +45,10 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         f"Accuracy of labels: {trials:,} simulated runs per cell, a fifth of each shape; "
         f"classifiers {told}; seed {envelope.seed}"
     )
-    out: list[Section] = [[Paragraph(text=head)]]
+    out: list[doc.Section] = [[doc.Paragraph(head)]]
     for (generator, noise), rows in groupby(envelope.rows, lambda row: (row.generator, row.noise)):
         first, *more = _tables(list(rows))
-        out.append([Paragraph(text=f"{generator}, {noise} noise"), first])
+        out.append([doc.Paragraph(f"{generator}, {noise} noise"), first])
         out += [[table] for table in more]
     sure = any(isinstance(row.calibration_error, SimulatedFigure) for row in envelope.rows)
     known = (row.accuracy for row in envelope.rows)
@@ -61,20 +57,25 @@ def make_envelope_document(envelope: ClassifierEnvelope) -> Document:
         f"Shares of all runs are known to {2 * max(errors):.3f} or better (two standard errors of "
         "the simulation); more with --trials. Nothing is promised between or beyond these cells."
     )
-    return [*out, [Paragraph(text=last), *([Paragraph(text=ENVELOPE_LEGEND)] if sure else [])]]
+    return [*out, [doc.Paragraph(last), *([doc.Paragraph(ENVELOPE_LEGEND)] if sure else [])]]
 
 
-def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:
+def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[doc.Table]:
     names = list(dict.fromkeys(row.classifier for row in rows))
-    groups = [[f"{title}\n{names[0]}", *(f"\n{name}" for name in names[1:])]
-              for title in ("named right", "macro-F1")]  # fmt: skip
+    groups = [
+        [f"{title}\n{names[0]}", *(f"\n{name}" for name in names[1:])]
+        for title in ("named right", "macro-F1")
+    ]
     cells = []
     for (n, sigma), cell in groupby(rows, lambda row: (row.n, row.sigma)):
         same = list(cell)
         figures = [*(row.accuracy for row in same), *(row.macro_f1 for row in same)]
-        cells.append(make_row(str(n), f"{sigma:g}", *map(_figure, figures)))
-    columns = [TableColumn(label, number=True, least=WIDE, gap=0 if at else 3)
-               for group in groups for at, label in enumerate(group)]  # fmt: skip
+        cells.append(doc.make_row(str(n), f"{sigma:g}", *map(_figure, figures)))
+    columns = [
+        doc.TableColumn(label, number=True, least=WIDE, gap=0 if at else 3)
+        for group in groups
+        for at, label in enumerate(group)
+    ]
     yield _table(columns, cells)
     for name in names:
         sure = [row for row in rows if row.classifier == name]
@@ -82,14 +83,14 @@ def _tables(rows: Sequence[EnvelopeRow]) -> Iterator[Table]:
             yield _details(name, sure)
 
 
-def _table(columns: Sequence[TableColumn], rows: Sequence[TableRow], heading: str = "") -> Table:
-    first = TableColumn("n", number=True, least=4), TableColumn("\nsigma", least=7)
-    return Table(
-        id="envelope", heading=heading, corner="\nn", columns=(*first, *columns), rows=tuple(rows)
-    )
+def _table(
+    columns: Sequence[doc.TableColumn], rows: Sequence[doc.TableRow], heading: str = ""
+) -> doc.Table:
+    first = doc.TableColumn("n", number=True, least=4), doc.TableColumn("\nsigma", least=7)
+    return doc.Table("envelope", (*first, *columns), rows, heading=heading, corner="\nn")
 
 
-def _details(name: str, rows: Sequence[EnvelopeRow]) -> Table:
+def _details(name: str, rows: Sequence[EnvelopeRow]) -> doc.Table:
     cells = []
     for row in rows:
         found = row.recall.items()
@@ -97,9 +98,9 @@ def _details(name: str, rows: Sequence[EnvelopeRow]) -> Table:
         weakest = min(known, key=lambda shape: known[shape])
         figures = [_figure(figure(row)) for figure in DETAILS.values()]
         said = f"{weakest.partition('_')[0]} {known[weakest]:.2f}"
-        cells.append(make_row(str(row.n), f"{row.sigma:g}", *figures, said))
-    columns = [TableColumn(label, number=True, least=WIDE, gap=0) for label in DETAILS]
-    return _table([*columns, TableColumn("weakest\nshape")], cells, f"  {name}")
+        cells.append(doc.make_row(str(row.n), f"{row.sigma:g}", *figures, said))
+    columns = [doc.TableColumn(label, number=True, least=WIDE, gap=0) for label in DETAILS]
+    return _table([*columns, doc.TableColumn("weakest\nshape")], cells, f"  {name}")
 
 
 def _figure(figure: SimulatedFigure | Unmeasured) -> str:
@@ -119,28 +120,30 @@ CLAIM = (
 )
 _CAME_TO = {AGAINST: "judged to fail", FOR: "judged to pass", NEUTRAL: "neither"}
 ATTACK_COLUMNS = (
-    TableColumn("class", least=22),
-    *(
-        TableColumn(label, number=True, least=least, gap=0)
-        for label, least in (
-            ("runs", 6), ("flipped", 9), ("at most", 9), ("texts", 8), ("flipped", 9),
-            ("neither", 9), ("none", 6), ("silent", 8), ("checked", 9),
-        )
-    ),
-)  # fmt: skip
+    doc.TableColumn("class", least=22),
+    doc.TableColumn("runs", number=True, least=6, gap=0),
+    doc.TableColumn("flipped", number=True, least=9, gap=0),
+    doc.TableColumn("at most", number=True, least=9, gap=0),
+    doc.TableColumn("texts", number=True, least=8, gap=0),
+    doc.TableColumn("flipped", number=True, least=9, gap=0),
+    doc.TableColumn("neither", number=True, least=9, gap=0),
+    doc.TableColumn("none", number=True, least=6, gap=0),
+    doc.TableColumn("silent", number=True, least=8, gap=0),
+    doc.TableColumn("checked", number=True, least=9, gap=0),
+)
 
 
-def make_redteam_document(made: RedteamResult) -> Document:
+def make_redteam_document(made: RedteamResult) -> doc.Document:
     """Return attacks and what they came to."""
     head = (
         f"{made.attacks} attacks on judges through {made.runs} failing runs, rubric {made.rubric}; "
         f"each wants the answer {made.answer!r}"
     )
-    legend = [Paragraph(text=REDTEAM_LEGEND), Paragraph(text=CLAIM)]
-    return [[Paragraph(text=head)], *map(_judge, made.judges), legend]
+    legend = [doc.Paragraph(REDTEAM_LEGEND), doc.Paragraph(CLAIM)]
+    return [[doc.Paragraph(head)], *map(_judge, made.judges), legend]
 
 
-def _judge(one: JudgeUnderAttack) -> Section:
+def _judge(one: JudgeUnderAttack) -> doc.Section:
     clean = ", ".join(f"{n} {_CAME_TO.get(word, word)}" for word, n in one.clean.items())
     rows = []
     for row in one.flips:
@@ -148,12 +151,12 @@ def _judge(one: JudgeUnderAttack) -> Section:
         silent = "-" if row.narration_dependent is None else row.narration_dependent
         texts = (row.tried, row.flipped, row.neutral, sum(row.unmeasured.values()))
         cells = (row.runs, row.runs_flipped, limit, *texts, silent, row.outranked)
-        rows.append(make_row(row.class_, *map(str, cells)))
+        rows.append(doc.make_row(row.class_, *map(str, cells)))
     return [
-        Paragraph(text=f"{one.judge} ({one.family})"),
-        Paragraph(text=f"as they are: {clean}", indent=2),
-        Table(id="attacks", corner="class", columns=ATTACK_COLUMNS, rows=tuple(rows), indent=2),
-        Paragraph(text=_swap(one), indent=2),
+        doc.Paragraph(f"{one.judge} ({one.family})"),
+        doc.Paragraph(f"as they are: {clean}", indent=2),
+        doc.Table("attacks", ATTACK_COLUMNS, rows, corner="class", indent=2),
+        doc.Paragraph(_swap(one), indent=2),
     ]
 
 

@@ -12,20 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepscope.report import document as doc
 from stepscope.report import types, words
-from stepscope.report.document import (
-    DIGITS,
-    Chart,
-    Document,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    TableColumn,
-    Tone,
-    make_columns,
-    make_row,
-)
 from stepscope.report.views.judges import tabulate_panels
 from stepscope.report.views.profile import (
     SHOWN_GROUPS,
@@ -57,27 +45,29 @@ from stepscope.values import (
 SHOWN_FLIPS = 5
 CHANCE = "The number in brackets is the probability that the run went wrong at this step"
 VECTOR = (
-    TableColumn("figure", least=22), TableColumn("value", number=True, least=8, gap=0),
-    TableColumn("95 % interval", least=14), TableColumn("count", number=True, least=15),
-    TableColumn("not measured", overflow="wrap"),
-)  # fmt: skip
+    doc.TableColumn("figure", least=22),
+    doc.TableColumn("value", number=True, least=8, gap=0),
+    doc.TableColumn("95 % interval", least=14),
+    doc.TableColumn("count", number=True, least=15),
+    doc.TableColumn("not measured", overflow="wrap"),
+)
 
 
-def make_report_document(report: types.Report) -> Document:
+def make_report_document(report: types.Report) -> doc.Document:
     """Return a report as text and Markdown have it."""
-    out: list[Section] = []
+    out: list[doc.Section] = []
     full = choose_full(report)
     for profile in full:
         title, about = words.describe_profile(profile, report)
         out += [
-            [Paragraph(heading=title, text=about)],
+            [doc.Paragraph(heading=title, text=about)],
             [tabulate_vector(profile, "vector")],
             [tabulate_outcomes(table, profile, at) for at, table in enumerate(profile.earned)],
         ]
         if profile.too_loose.outcome == "fail":
-            out.append([Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
+            out.append([doc.Paragraph(lead="Warning: ", text=profile.too_loose.reason)])
         if profile.inputs:
-            out.append([Paragraph(lead="Recorded ", text=words.describe_inputs(profile))])
+            out.append([doc.Paragraph(lead="Recorded ", text=words.describe_inputs(profile))])
     tables = [
         tabulate_small_groups(report.profiles),
         tabulate_axes(full, report.checks),
@@ -87,11 +77,11 @@ def make_report_document(report: types.Report) -> Document:
     closing = []
     if report.not_claimed:
         said = f"This report does not cover: {', '.join(report.not_claimed)}."
-        closing.append(Paragraph(text=said))
+        closing.append(doc.Paragraph(said))
     if report.next:
         said = " · ".join(report.next)
-        closing.append(Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
-    looks: list[Section] = [_look_first(report)] if report.look_first else []
+        closing.append(doc.Paragraph(lead="Next: ", text=said, hang=6, terminal=True))
+    looks: list[doc.Section] = [_look_first(report)] if report.look_first else []
     shown = [[table] for table in tables if table is not None]
     flips = describe_flips(report.rank_flips, SHOWN_FLIPS) if len(report.profiles) > 1 else []
     return [*out, flips, *shown, lay_out_modes(report.modes), *looks, closing]
@@ -104,10 +94,10 @@ def describe_list(found: Sequence[types.LookFirst], chance: str = CHANCE) -> str
     return " ".join(f"{one}." for one in said if one)
 
 
-def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> list[Paragraph]:
+def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> list[doc.Paragraph]:
     """Return the rank flips, a sentence for each of `most` pairs of groups; or that none is."""
     if isinstance(found, Unmeasured):
-        return [Paragraph(text=f"Rank flips: unmeasured, {found.reason}.")]
+        return [doc.Paragraph(f"Rank flips: unmeasured, {found.reason}.")]
     over = f"{format_count(len(found.figures), 'figure')} about the path"
     if found.n_pairs > 1:
         over += f" and {found.n_pairs:,} pairs of groups"
@@ -116,7 +106,7 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
         by_pair.setdefault((flip.first, flip.second), []).append(flip)
     if not by_pair:
         said = "it is not known whether path and outcome put these groups in the same order"
-        return [Paragraph(text=f"Rank flips: none is proved among {over}; {said}.")]
+        return [doc.Paragraph(f"Rank flips: none is proved among {over}; {said}.")]
     out = []
     for (first, second), flips in list(by_pair.items())[:most]:
         outcome = words.describe_effect(flips[0].outcome)
@@ -127,9 +117,9 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
         p = format_p(max(flip.p_adjusted for flip in flips))
         said = f"{first} is ahead of {second} by outcome ({outcome}) and behind by {behind}"
         said += f"; largest p {p} after Holm over {over}."
-        out.append(Paragraph(lead="Rank flip: ", text=visible_line(said), code=True))
+        out.append(doc.Paragraph(lead="Rank flip: ", text=visible_line(said), code=True))
     more = len(by_pair) - len(out)
-    rest = [Paragraph(text=f"Rank flips of {more:,} more pairs: stepscope report --json")]
+    rest = [doc.Paragraph(f"Rank flips of {more:,} more pairs: stepscope report --json")]
     return [*out, *(rest if more else [])]
 
 
@@ -137,50 +127,44 @@ def describe_flips(found: RankFlips | Unmeasured, most: int | None = None) -> li
 MOST_NAME = 32
 
 
-def _look_first(report: types.Report) -> Section:
+def _look_first(report: types.Report) -> doc.Section:
     rows = []
     for run, others in words.group_looks(report.look_first):
         where, said = words.describe_suspect(run)
         # The last words of an error message say most, and what is behind a long quotation.
         failed = bool(run.suspects) and run.suspects[0].kind == "error"
         ends = failed or said.startswith("says '")
-        evidence = TableCell(said, code=True, keep_end=ends)
+        evidence = doc.TableCell(said, code=True, keep_end=ends)
         named = run.handle or run.name
         if named.startswith("'") and len(named) > MOST_NAME - 2:
-            named = run.id[:DIGITS]  # a cut quotation could not be pasted; a cut name can
-        row = make_row(TableCell(named, code=True, level=1), f"{run.steps:,}", where, evidence)
+            named = run.id[: doc.DIGITS]  # a cut quotation could not be pasted; a cut name can
+        name = doc.TableCell(named, code=True, level=1)
+        row = doc.make_row(name, f"{run.steps:,}", where, evidence)
         if run.because and run.suspects:
             lead = "failed because " if run.outcome == "fail" else "not done: "
-            below = Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
+            below = doc.Paragraph(lead=lead, text=run.because, indent=4, one_line=True, code=True)
             row = replace(row, below=(below,))
         if others:
             also = words.name_alike(others)
-            alike = Paragraph(lead="the same fault in ", text=also, indent=4, code=True)
+            alike = doc.Paragraph(lead="the same fault in ", text=also, indent=4, code=True)
             row = replace(row, below=(*row.below, alike))
         rows.append(row)
-    table = Table(
-        id="look-first",
-        corner="Look first",
-        columns=(
-            TableColumn("run", least=16, most=MOST_NAME),
-            TableColumn("steps", number=True, least=5, gap=1),
-            TableColumn("suspect", least=8),
-            TableColumn("evidence", gap=1, overflow="cut"),
-        ),
-        rows=tuple(rows),
-        own=True,
+    columns = (
+        doc.TableColumn("run", least=16, most=MOST_NAME),
+        doc.TableColumn("steps", number=True, least=5, gap=1),
+        doc.TableColumn("suspect", least=8),
+        doc.TableColumn("evidence", gap=1, overflow="cut"),
     )
+    table = doc.Table("look-first", columns, rows, corner="Look first", own=True)
     right = describe_list(report.look_first)
-    return [table, *([Paragraph(text=right)] if right else [])]
+    return [table, *([doc.Paragraph(right)] if right else [])]
 
 
-def tabulate_vector(profile: types.Profile, anchor: str) -> Table:
+def tabulate_vector(profile: types.Profile, anchor: str) -> doc.Table:
     """Return the vector of one group, a row a figure; what cannot be measured is one note."""
     caption, (lines, absent) = f"The vector of {name_profile(profile)}", words.list_figures(profile)
-    return Table(
-        id=anchor, caption=caption, columns=VECTOR, rows=tuple(lines.values()),
-        notes=(absent,) if absent else (), own=True,
-    )  # fmt: skip
+    rows, notes = list(lines.values()), [absent] if absent else []
+    return doc.Table(anchor, VECTOR, rows, caption=caption, notes=notes, own=True)
 
 
 def choose_full(report: types.Report) -> Sequence[types.Profile]:
@@ -189,7 +173,7 @@ def choose_full(report: types.Report) -> Sequence[types.Profile]:
     return report.profiles if len(report.profiles) == 1 else large or [report.whole]
 
 
-def tabulate_small_groups(profiles: Sequence[types.Profile]) -> Table | None:
+def tabulate_small_groups(profiles: Sequence[types.Profile]) -> doc.Table | None:
     """Return the groups of few runs, a row each, without intervals; None where there is none."""
     small = [profile for profile in profiles if profile.n_runs < SMALL_GROUP]
     if not small or len(profiles) == 1:
@@ -197,50 +181,50 @@ def tabulate_small_groups(profiles: Sequence[types.Profile]) -> Table | None:
     keys = [key for key in choose_measured(small) if not key.endswith(".p95") and "^" not in key]
     rows = []
     for profile in small:
-        cells = [TableCell(f"{profile.n_runs:,}", sort=profile.n_runs)]
+        cells = [doc.TableCell(f"{profile.n_runs:,}", sort=profile.n_runs)]
         for figure in map(profile.figures.__getitem__, keys):
             if isinstance(figure, Unmeasured):
-                cells.append(TableCell("none", title=figure.reason, tone="quiet"))
+                cells.append(doc.TableCell("none", title=figure.reason, tone="quiet"))
                 continue
-            whole = f"{round(figure.value * figure.n):,} of {figure.n:,}"
-            value = format_number(figure.value, figure.unit)
-            cells.append(TableCell(whole if figure.unit == "share" else value, sort=figure.value))
-        rows.append(make_row(TableCell(name_profile(profile), level=1), *cells))
+            said = format_number(figure.value, figure.unit)
+            if figure.unit == "share":
+                said = f"{round(figure.value * figure.n):,} of {figure.n:,}"
+            cells.append(doc.TableCell(said, sort=figure.value))
+        rows.append(doc.make_row(doc.TableCell(name_profile(profile), level=1), *cells))
     names = (words.name_figure(key).removeprefix("outcome: ") for key in keys)
     short = (name.removesuffix(", median").removesuffix(" a run") for name in names)
-    columns = [TableColumn(name, number=True) for name in short]
-    heading = f"Groups of fewer than {SMALL_GROUP} runs"
-    note = "These values have no intervals: so few runs say little about others."
-    return Table(
-        id="small-groups", caption=heading, corner=heading, notes=(note,), rows=tuple(rows),
-        layout="beside",
-        columns=(TableColumn("group", most=40), TableColumn("runs", number=True), *columns),
-    )  # fmt: skip
+    columns = [doc.TableColumn("group", most=40), doc.TableColumn("runs", number=True)]
+    columns += [doc.TableColumn(name, number=True) for name in short]
+    said = f"Groups of fewer than {SMALL_GROUP} runs"
+    notes = ["These values have no intervals: so few runs say little about others."]
+    return doc.Table(
+        "small-groups", columns, rows, caption=said, corner=said, notes=notes, layout="beside"
+    )
 
 
-def tabulate_groups(profiles: Sequence[types.Profile]) -> Table:
+def tabulate_groups(profiles: Sequence[types.Profile]) -> doc.Table:
     """Return figures down and the largest groups across, each with its interval on one scale."""
     large = [profile for profile in profiles if profile.n_runs >= SMALL_GROUP]
     shown = choose_largest(large or profiles, SHOWN_GROUPS)
     rows = []
     for key in choose_measured(shown):
-        cells = [TableCell(name_on_page(key))]
+        cells = [doc.TableCell(name_on_page(key))]
         for figure in (profile.figures[key] for profile in shown):
-            cells.append(TableCell("", interval=words.draw_interval(figure)))
+            cells.append(doc.TableCell("", interval=words.draw_interval(figure)))
             if isinstance(figure, Unmeasured):
-                cells.append(TableCell("-", title=figure.reason, tone="quiet"))
+                cells.append(doc.TableCell("-", title=figure.reason, tone="quiet"))
             else:
                 value = format_number(figure.value, figure.unit)
-                cells.append(TableCell(value, sort=figure.value, note=format_interval(figure)))
-        rows.append(make_row(*cells))
-    columns = [TableColumn("figure")]
+                cells.append(doc.TableCell(value, sort=figure.value, note=format_interval(figure)))
+        rows.append(doc.make_row(*cells))
+    columns = [doc.TableColumn("figure")]
     for profile in shown:
-        runs = TableColumn(format_count(profile.n_runs, "run"), number=True)
-        columns += [TableColumn(name_profile(profile), axis=True), runs]
+        runs = doc.TableColumn(format_count(profile.n_runs, "run"), number=True)
+        columns += [doc.TableColumn(name_profile(profile), axis=True), runs]
     more = len(profiles) - len(shown)
     left = (f"{format_count(more, 'more group')} below.",) if more else ()
     caption, made = "Outcome and path, by group", tuple(rows)
-    return Table(id="groups", caption=caption, columns=tuple(columns), rows=made, notes=left)
+    return doc.Table("groups", columns, made, caption=caption, notes=left)
 
 
 def choose_measured(profiles: Sequence[types.Profile]) -> list[str]:
@@ -256,7 +240,7 @@ def choose_measured(profiles: Sequence[types.Profile]) -> list[str]:
     return [key for key in keys if key not in powers[:-1]]
 
 
-def chart_vector(profiles: Sequence[types.Profile], table: Table) -> Chart | None:
+def chart_vector(profiles: Sequence[types.Profile], table: doc.Table) -> doc.Chart | None:
     """Return the shares of the vector with their intervals; None where there is none."""
     rows = [
         make_interval_row(words.name_figure(key).strip(), name_profile(profile), figure, order)
@@ -271,7 +255,7 @@ def _with_curves(profiles: Sequence[types.Profile]) -> list[tuple[types.Profile,
     return [(p, p.shapes) for p in profiles if isinstance(p.shapes, types.Shapes)]
 
 
-def chart_shapes(profiles: Sequence[types.Profile]) -> Chart | None:
+def chart_shapes(profiles: Sequence[types.Profile]) -> doc.Chart | None:
     """Return the shares of shapes of all groups; None where none has any."""
     rows = [
         make_interval_row(words.name_shape(shape), name_profile(profile), share, order)
@@ -284,22 +268,26 @@ def chart_shapes(profiles: Sequence[types.Profile]) -> Chart | None:
 
 # What is counted beside the five shares, and how it is called.
 BESIDE = {
-    "unresolved": "unresolved", "unmodelled": "no shape fits", "low_level": "low mean score",
+    "unresolved": "unresolved",
+    "unmodelled": "no shape fits",
+    "low_level": "low mean score",
     "gate_failed": "gate failed",
-}  # fmt: skip
+}
 
 
-def tabulate_shapes(profiles: Sequence[types.Profile]) -> Table | None:
+def tabulate_shapes(profiles: Sequence[types.Profile]) -> doc.Table | None:
     """Return the shapes of all groups beside each other; None where there is nothing to say."""
     held = _with_curves(profiles)
     if not held:
         return None
-    titles = [TableColumn(words.name_group(profile), code=True) for profile, _ in held]
-    titles = titles if len(held) > 1 else [TableColumn("share, 95 % interval")]
+    titles = [doc.TableColumn(words.name_group(profile), code=True) for profile, _ in held]
+    titles = titles if len(held) > 1 else [doc.TableColumn("share, 95 % interval")]
     return tabulate_shapes_of([shapes for _, shapes in held], titles)
 
 
-def tabulate_shapes_of(held: Sequence[types.Shapes], titles: Sequence[TableColumn]) -> Table:
+def tabulate_shapes_of(
+    held: Sequence[types.Shapes], titles: Sequence[doc.TableColumn]
+) -> doc.Table:
     """Return shapes beside each other, a column each, with what their figures rest on."""
     rows = []
     for shape in SHAPES:
@@ -317,11 +305,11 @@ def tabulate_shapes_of(held: Sequence[types.Shapes], titles: Sequence[TableColum
     if any(shapes.unmeasured for shapes in held):
         lost = [", ".join(f"{n:,} {kind}" for kind, n in s.unmeasured.items()) for s in held]
         rows.append(("without a shape", [said or "0" for said in lost]))
-    return Table(
-        id="shapes", corner="Shapes", columns=(TableColumn("shape"), *titles),
-        rows=tuple(make_row(TableCell(label, level=1), *cells) for label, cells in rows),
-        notes=tuple(describe_basis(held)), layout="beside", own=True,
-    )  # fmt: skip
+    columns, notes = (doc.TableColumn("shape"), *titles), list(describe_basis(held))
+    made = [doc.make_row(doc.TableCell(label, level=1), *cells) for label, cells in rows]
+    return doc.Table(
+        "shapes", columns, made, corner="Shapes", notes=notes, layout="beside", own=True
+    )
 
 
 def describe_basis(held: Sequence[types.Shapes]) -> Iterator[str]:
@@ -333,54 +321,45 @@ def describe_basis(held: Sequence[types.Shapes]) -> Iterator[str]:
 
 def tabulate_shape_differences(
     found: types.ShapesDifference, first: types.Shapes, second: types.Shapes
-) -> Table:
+) -> doc.Table:
     """Return the comparison of two groups by shape."""
     rows = []
     for shape, difference in found.difference.items():
         sides = (shapes.shares.get(shape) for shapes in (first, second))
         values = ["-" if side is None else format_percent(side.value) for side in sides]
-        values += [format_difference(difference.value, difference.unit)]
-        interval = format_interval(difference)
-        rows.append(make_row(words.name_shape(shape), *values, interval, format_p(found.p[shape])))
-    columns = make_columns(
-        "share of runs", "first", "second", "difference", "95 % interval", "p over all 5",
-        numbers=("first", "second", "difference", "95 % interval", "p over all 5"),
-    )  # fmt: skip
-    return Table(
-        id="shape-differences", corner="share of runs", columns=columns, rows=tuple(rows), own=True
-    )
+        values.append(format_difference(difference.value, difference.unit))
+        values += [format_interval(difference), format_p(found.p[shape])]
+        rows.append(doc.make_row(words.name_shape(shape), *values))
+    labels = ("first", "second", "difference", "95 % interval", "p over all 5")
+    columns = doc.make_columns("share of runs", *labels, numbers=labels)
+    return doc.Table("shape-differences", columns, rows, corner="share of runs", own=True)
 
 
 # How grades of a path are called above runs.
 GRADES = {
-    "all sub-goals": "all sub-goals reached", "no error": "no tool error",
-    "all recovered": "recovered from all errors", "some not": "not from all",
-}  # fmt: skip
+    "all sub-goals": "all sub-goals reached",
+    "no error": "no tool error",
+    "all recovered": "recovered from all errors",
+    "some not": "not from all",
+}
 
 
-def tabulate_outcomes(joint: types.OutcomeTable, profile: types.Profile, at: int) -> Table:
+def tabulate_outcomes(joint: types.OutcomeTable, profile: types.Profile, at: int) -> doc.Table:
     """Return outcome against one grade of the path."""
     notes = words.note_unearned(joint, profile)
     left = f"; {joint.unmeasured:,} runs without both grades" if joint.unmeasured else ""
     rows = []
     for name, counts in (("pass", joint.passed), ("fail", joint.failed)):
-        said = Paragraph(text=notes.get(name, ""), indent=4, code=True)
-        cells = [TableCell(f"{count:,}", sort=count) for count in counts]
-        row = make_row(TableCell(f"runs that {name}", tone=TONES[name], level=1), *cells)
+        said = doc.Paragraph(notes.get(name, ""), indent=4, code=True)
+        cells = [doc.TableCell(f"{count:,}", sort=count) for count in counts]
+        row = doc.make_row(doc.TableCell(f"runs that {name}", tone=TONES[name], level=1), *cells)
         rows.append(replace(row, below=(said,)) if said.text else row)
-    return Table(
-        id=f"joint-{at}",
-        caption=f"Was a pass earned? Outcome against {joint.grade}{left}",
-        corner="" if at else "Was a pass earned?",
-        columns=(
-            TableColumn("outcome", least=19),
-            *(
-                TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0)
-                for name in (GRADES.get(one, one) for one in joint.columns)
-            ),
-        ),
-        rows=tuple(rows),
-    )
+    columns = [doc.TableColumn("outcome", least=19)]
+    for name in (GRADES.get(one, one) for one in joint.columns):
+        columns.append(doc.TableColumn(name, number=True, least=max(len(name) + 2, 7), gap=0))
+    asked = "Was a pass earned?"
+    caption = f"{asked} Outcome against {joint.grade}{left}"
+    return doc.Table(f"joint-{at}", columns, rows, caption=caption, corner="" if at else asked)
 
 
 # Runs below which a group has no column beside larger ones.
@@ -393,7 +372,7 @@ def state_result(
     report: types.Report,
     held: Sequence[Sequence[RunListRow]],  # the runs of each group, or all of them together
     breaks: Sequence[tuple[str, int, int, int]],  # what `list_breaks` found
-) -> list[tuple[str, Tone]]:
+) -> list[tuple[str, doc.Tone]]:
     """Return the first sentence of the report in parts: what passes, and what breaks most."""
     whole, trials = report.whole, report.whole.trials
     profiles = report.profiles if len(report.profiles) == len(held) else (whole,)
@@ -407,13 +386,12 @@ def state_result(
     if not n:
         runs, calls = format_count(whole.n_runs, "run"), format_count(whole.n_calls, "call")
         return [(f"{runs} with {calls}; no outcome is known.", "")]
-    parts: list[tuple[str, Tone]] = []
+    parts: list[tuple[str, doc.Tone]] = []
     if len(graded) > NAMED_GROUPS:
         shares = sorted(count / n for _, count, n in graded)
         ends = dict.fromkeys(format_percent(share) for share in (shares[0], shares[-1]))
         said = f"{len(graded):,} groups pass {' to '.join(ends)} of their runs; together they "
-        parts = [(said, "")]
-        parts += _passes("pass ", whole, passed, n, "")
+        parts = [(said, ""), *_passes("pass ", whole, passed, n, "")]
     before = ""
     for at, (one, count, total) in enumerate(graded if not parts else ()):
         named = words.name_group(one) if profiles[1:] else ""
@@ -446,54 +424,58 @@ def state_result(
 
 def _passes(
     verb: str, group: types.Profile, passed: int, n: int, workflow: str
-) -> list[tuple[str, Tone]]:
+) -> list[tuple[str, doc.Tone]]:
     figure = group.figures.get("outcome.pass")
     known = isinstance(figure, Estimate) and not figure.no_interval
     limits = format_interval(figure) if isinstance(figure, Estimate) and known else ""
     runs = f"{visible_line(workflow)} run" if workflow else "run"
     said = format_percent(passed / n) + (f", {limits}" if limits else "")
     return [
-        (f"{verb}{passed:,} of {n:,}", "good"), (f" {runs}{'s' * (n != 1)} ", ""),
+        (f"{verb}{passed:,} of {n:,}", "good"),
+        (f" {runs}{'s' * (n != 1)} ", ""),
         (f"({said})", "quiet"),
-    ]  # fmt: skip
+    ]
 
 
 def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
     """Return what failing runs show, with counts: failed that do, passed that do, passed."""
-    kinds = Counter(
-        (row.outcome, row.faults or (), row.reached is not None and row.reached < 1, not row.calls,
-         bool(row.violations), bool(row.failed_calls))
-        for row in rows
-    )  # fmt: skip
     found: dict[str, list[int]] = {}
-    passing = 0
-    for (outcome, faults, missed, silent, broken, errors), count in kinds.items():
-        passing += count * (outcome == "pass")
-        shown = [f"have a proved fault of {axis}" for axis in faults]
-        shown += ["make no call at all" if silent else "miss a call that is expected"] * missed
-        shown += ["break a rule"] * broken + ["meet a tool error"] * errors
-        for said in shown if outcome != "unknown" else ():
-            found.setdefault(said, [0, 0])[outcome == "pass"] += count
+    passing = sum(row.outcome == "pass" for row in rows)
+    for row in rows:
+        shown = [f"have a proved fault of {axis}" for axis in row.faults or ()]
+        if row.reached is not None and row.reached < 1:
+            shown.append("miss a call that is expected" if row.calls else "make no call at all")
+        shown += ["break a rule"] * bool(row.violations)
+        shown += ["meet a tool error"] * bool(row.failed_calls)
+        for said in shown if row.outcome != "unknown" else ():
+            found.setdefault(said, [0, 0])[row.outcome == "pass"] += 1
     breaks = [(said, failed, passed, passing) for said, (failed, passed) in found.items() if failed]
     return sorted(breaks, key=lambda one: (-one[1], one[2], one[0]))
 
 
 # What figures are called on a page, where they stand alone.
 PAGE_NAMES = {
-    "outcome.pass": "Runs that pass", "subgoals.reached": "Sub-goals reached",
+    "outcome.pass": "Runs that pass",
+    "subgoals.reached": "Sub-goals reached",
     "redundant_calls.per_run": "Redundant calls per run",
-    "errors.recovered": "Tool errors recovered", "policy.violations": "Runs that break a rule",
-    "steps.median": "Steps, median", "steps.p95": "Steps, 95th percentile",
-    "tokens.median": "Tokens, median", "cost_usd.median": "Cost, median",
-    "cost_usd.p95": "Cost, 95th percentile", "seconds.median": "Time, median",
+    "errors.recovered": "Tool errors recovered",
+    "policy.violations": "Runs that break a rule",
+    **{f"{key}.median": f"{key.capitalize()}, median" for key in ("steps", "tokens")},
+    "steps.p95": "Steps, 95th percentile",
+    "cost_usd.median": "Cost, median",
+    "cost_usd.p95": "Cost, 95th percentile",
+    "seconds.median": "Time, median",
     "seconds.p95": "Time, 95th percentile",
-}  # fmt: skip
+}
 # Bars of a histogram.
 BINS = 24
 REPORT = (
-    TableColumn("figure"), TableColumn("", axis=True), TableColumn("value", number=True),
-    TableColumn("95 %", number=True), TableColumn("count"),
-)  # fmt: skip
+    doc.TableColumn("figure"),
+    doc.TableColumn("", axis=True),
+    doc.TableColumn("value", number=True),
+    doc.TableColumn("95 %", number=True),
+    doc.TableColumn("count"),
+)
 
 
 def name_on_page(key: str) -> str:
@@ -503,7 +485,7 @@ def name_on_page(key: str) -> str:
     return PAGE_NAMES.get(key) or words.name_figure(key).strip()
 
 
-def tabulate_report(profile: types.Profile, rows: Sequence[RunListRow], anchor: str) -> Table:
+def tabulate_report(profile: types.Profile, rows: Sequence[RunListRow], anchor: str) -> doc.Table:
     """Return the figures of a group as a page draws them; `rows` are its runs."""
     found, absent = words.list_figures(profile)
     lines = []
@@ -513,21 +495,21 @@ def tabulate_report(profile: types.Profile, rows: Sequence[RunListRow], anchor: 
         remarks = (*([] if said.text == "0" else [said.text]), *(one.text for one in line.below))
         counted = replace(counted, note="; ".join(remarks))
         limits = replace(limits, interval=None)
-        lines.append(make_row(TableCell(name_on_page(key)), drawn, value, limits, counted))
+        lines.append(doc.make_row(doc.TableCell(name_on_page(key)), drawn, value, limits, counted))
     caption, notes = f"The report of {name_profile(profile)}", (absent,) if absent else ()
-    return Table(id=anchor, caption=caption, columns=REPORT, rows=tuple(lines), notes=notes)
+    return doc.Table(anchor, REPORT, lines, caption=caption, notes=notes)
 
 
-def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> TableCell:
+def _draw_histogram(key: str, rows: Sequence[RunListRow]) -> doc.TableCell:
     field = key.partition(".")[0]
     known = field in RunListRow.__struct_fields__
     values = [x for row in rows if known and (x := getattr(row, field)) is not None]
     if len(values) < 2 or min(values) == max(values):
-        return TableCell("")
+        return doc.TableCell("")
     counts, _ = np.histogram(np.array(values, np.float64), BINS)
     heights = tuple((-(-100 * counts // counts.max())).tolist())
     ends = [format_number(value, words.UNITS[field]) for value in (min(values), max(values))]
-    return TableCell(" to ".join(ends), histogram=heights)
+    return doc.TableCell(" to ".join(ends), histogram=heights)
 
 
 # Pixels across of the largest square.
@@ -543,17 +525,17 @@ def draw_earned(profile: types.Profile) -> tuple[str, list[tuple[str, int, float
     joint = next((table for table in profile.earned if table.grade == "sub-goals"), None)
     if joint is None:
         return None
-    (kept, lucky), (unlucky, missed) = joint.passed, joint.failed
-    most = max(kept, lucky, unlucky, missed, 1)
-    passed, failed = kept + lucky, unlucky + missed
-    said = f"{kept:,} of {passed:,} passes reached every sub-goal, and so did {unlucky:,} of "
-    said += f"{format_count(failed, 'failure')}."
-    grades = ("every sub-goal reached", "a sub-goal missed")
-    counts = (("pass", kept), ("pass", lucky), ("fail", unlucky), ("fail", missed))
-    squares = [
-        (outcome, count, SQUARE * (count / most) ** 0.5, f"{count:,} {outcome}, {grades[at % 2]}")
-        for at, (outcome, count) in enumerate(counts)
-    ]
+    most = max(*joint.passed, *joint.failed, 1)
+    failed = format_count(sum(joint.failed), "failure")
+    said = f"{joint.passed[0]:,} of {sum(joint.passed):,} passes reached every sub-goal, and so "
+    said += f"did {joint.failed[0]:,} of {failed}."
+    squares = []
+    for outcome, counts in (("pass", joint.passed), ("fail", joint.failed)):
+        for count, grade in zip(
+            counts, ("every sub-goal reached", "a sub-goal missed"), strict=True
+        ):
+            side = SQUARE * (count / most) ** 0.5
+            squares.append((outcome, count, side, f"{count:,} {outcome}, {grade}"))
     return said, squares
 
 

@@ -13,36 +13,14 @@ from dataclasses import replace
 from string import ascii_uppercase
 from typing import NamedTuple
 
+from stepscope import values
 from stepscope.findings import modes as failure_modes
 from stepscope.model.records import RULES, Figure
+from stepscope.report import document as doc
 from stepscope.report import words
-from stepscope.report.document import (
-    Chart,
-    DrawnInterval,
-    Links,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    TableColumn,
-    TableRow,
-    Tone,
-    make_columns,
-    make_row,
-)
 from stepscope.report.types import CheckAccuracy, Panels, Profile
 from stepscope.safety.text import visible_line
-from stepscope.values import (
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_estimate,
-    format_interval,
-    format_number,
-    format_p,
-    format_percent,
-)
+from stepscope.values import Estimate, Unmeasured
 
 # Groups that a chart tells apart by colour and form.
 MOST_GROUPS = 7
@@ -62,19 +40,24 @@ def choose_largest(profiles: Sequence[Profile], most: int = MOST_GROUPS) -> list
 def make_interval_row(label: str, group: str, figure: Estimate, order: int) -> dict[str, object]:
     """Return a row of a chart of intervals."""
     return {
-        "label": label, "group": group, "value": figure.value, "low": figure.low,
-        "high": figure.high, "text": format_estimate(figure), "order": order,
-    }  # fmt: skip
+        "label": label,
+        "group": group,
+        "value": figure.value,
+        "low": figure.low,
+        "high": figure.high,
+        "text": values.format_estimate(figure),
+        "order": order,
+    }
 
 
-def make_figure_cell(key: str, figure: Figure) -> TableCell:
+def make_figure_cell(key: str, figure: Figure) -> doc.TableCell:
     """Return one figure as a cell: value and interval; pointed at, its n, or why there is none."""
     if isinstance(figure, Unmeasured):
-        return TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
-    return TableCell(
-        text=format_number(figure.value, figure.unit),
+        return doc.TableCell("-", title=f"{figure.kind}: {figure.reason}", tone="quiet")
+    return doc.TableCell(
+        text=values.format_number(figure.value, figure.unit),
         sort=figure.value,
-        note=format_interval(figure),
+        note=values.format_interval(figure),
         title=f"n {words.format_n(figure)}; unmeasured {words.format_losses(key, figure)}",
         interval=words.draw_interval(figure),
     )
@@ -83,11 +66,11 @@ def make_figure_cell(key: str, figure: Figure) -> TableCell:
 AXES_TITLE = "Failure profile"
 # Columns of one group in text as in its vector; an axis' name may take some of its value's.
 AXIS_COLUMNS = (
-    TableColumn("axis", least=22),
-    TableColumn("fault proved in", least=12),
-    TableColumn("95 % interval (%)", least=14),
-    TableColumn("no fault proved", number=True, least=5),
-    TableColumn("not checked", overflow="wrap"),
+    doc.TableColumn("axis", least=22),
+    doc.TableColumn("fault proved in", least=12),
+    doc.TableColumn("95 % interval (%)", least=14),
+    doc.TableColumn("no fault proved", number=True, least=5),
+    doc.TableColumn("not checked", overflow="wrap"),
 )
 LOWER_BOUND = (
     "These counts are lower bounds: a run in which nothing is proved may still have a fault"
@@ -113,14 +96,16 @@ def describe_checks(one: CheckAccuracy) -> str:
     return f"{words.AXES[one.axis]}: {good}; {proved:,} of {planted:,} inserted faults found"
 
 
-def tabulate_axes(groups: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()) -> Table | None:
+def tabulate_axes(
+    groups: Sequence[Profile], checks: Sequence[CheckAccuracy] = ()
+) -> doc.Table | None:
     """Return the axes of all groups, one in full, several beside each other; None without axes."""
     asked = [key for key in words.AXES if any(key in p.figures for p in groups)]
     scored = list_scored_axes(groups)
     left = ", ".join(words.AXES[key] for key in asked if key not in scored)
     if not scored:
         heading = f"{AXES_TITLE}: not scored; {words.SCORE_FIRST}"
-        return Table(id="axes", columns=(), rows=(), heading=heading) if asked else None
+        return doc.Table("axes", (), (), heading=heading) if asked else None
     rows = []
     absent: dict[str, list[str]] = {}
     for key in scored:
@@ -132,44 +117,46 @@ def tabulate_axes(groups: Sequence[Profile], checks: Sequence[CheckAccuracy] = (
         cells = list(map(_axis_cell, figures))
         if len(groups) == 1 and isinstance(figures[0], Estimate):
             cells = _page_cells(figures[0])
-        row = make_row(TableCell(words.AXES[key], level=1), *cells)
+        row = doc.make_row(doc.TableCell(words.AXES[key], level=1), *cells)
         worst = [run for one in groups for run in one.faulty.get(key, ())[:1]]
         if found := groups[0].faulty.get(key, ()) if len(groups) == 1 else worst:
-            named = Paragraph(text=words.name_some(found, NAMED_RUNS), indent=4, code=True)
+            named = doc.Paragraph(words.name_some(found, NAMED_RUNS), indent=4, code=True)
             row = replace(row, below=(named,))
         rows.append(row)
-    titles = [TableColumn(words.name_group(profile), code=True) for profile in groups]
+    titles = [doc.TableColumn(words.name_group(profile), code=True) for profile in groups]
     notes = [f"not checked: {', '.join(names)} ({why})" for why, names in absent.items()]
     notes += [LOWER_BOUND, *([ALL_RUNS] if any(p.faulty for p in groups) else [])]
     known = [describe_checks(one) for one in checks if one.axis in scored]
     notes += [KNOWN_FAULTS, *known] if known else []
-    return Table(
-        id="axes", corner=AXES_TITLE, heading="" if rows else AXES_TITLE,
-        columns=AXIS_COLUMNS if len(groups) == 1 else (TableColumn("axis"), *titles),
-        rows=tuple(rows), notes=(*([f"not scored: {left}"] if left else []), *notes),
-        layout="lines" if len(groups) == 1 else "beside", own=True,
-    )  # fmt: skip
+    heading = "" if rows else AXES_TITLE
+    table = doc.Table("axes", AXIS_COLUMNS, rows, corner=AXES_TITLE, heading=heading, own=True)
+    table = replace(table, notes=[f"not scored: {left}", *notes] if left else notes)
+    if len(groups) == 1:
+        return table
+    return replace(table, columns=(doc.TableColumn("axis"), *titles), layout="beside")
 
 
-def _axis_cell(figure: Figure) -> TableCell:
+def _axis_cell(figure: Figure) -> doc.TableCell:
     if isinstance(figure, Unmeasured):
         said = "not scored" if words.is_unscored(figure) else f"not checked: {figure.reason}"
-        return TableCell(said, tone="quiet")
+        return doc.TableCell(said, tone="quiet")
     proved = f"at least {count_proved(figure):,} of {figure.n:,}"
-    return TableCell(f"{proved}, {format_interval(figure)}")
+    return doc.TableCell(f"{proved}, {values.format_interval(figure)}")
 
 
 def chart_intervals(
-    spec: str, title: str, rows: list[dict[str, object]], table: Table | None, id: str = ""
-) -> Chart | None:
+    spec: str, title: str, rows: list[dict[str, object]], table: doc.Table | None, id: str = ""
+) -> doc.Chart | None:
     """Return a chart of values with their intervals; None where there is none."""
     if not rows or table is None:
         return None
     alt = f"{title}, each with its 95 % interval."
-    return Chart(id=id or f"{spec}-chart", spec=spec, title=title, alt=alt, rows=rows, table=table)
+    return doc.Chart(
+        id=id or f"{spec}-chart", spec=spec, title=title, alt=alt, rows=rows, table=table
+    )
 
 
-def chart_axes(profiles: Sequence[Profile]) -> Chart | None:
+def chart_axes(profiles: Sequence[Profile]) -> doc.Chart | None:
     """Return the failure profile as a chart; None where no axis was scored."""
     rows = [
         make_interval_row(words.AXES[key], name_profile(one), figure, order)
@@ -188,7 +175,7 @@ class AxisCell(NamedTuple):
     words: str
     limits: str
     href: str | None  # the worst run of those that it was proved in
-    judges: list[DrawnInterval]
+    judges: list[doc.DrawnInterval]
     said: list[tuple[str, str, str]]  # each judge with its share and its limits
 
 
@@ -207,7 +194,7 @@ SHOWN_GROUPS = 4
 
 
 def draw_axes(
-    profiles: Sequence[Profile], panels: Panels | None, links: Links
+    profiles: Sequence[Profile], panels: Panels | None, links: doc.Links
 ) -> tuple[list[str], list[tuple[str, str, list[AxisCell]]]]:
     """Return the ticks of one scale, and a row for each axis or aspect: its cells by group."""
     shown = choose_largest(profiles, SHOWN_GROUPS)
@@ -242,21 +229,21 @@ def draw_axes(
 
 
 def _draw_axis(
-    key: str, one: Profile, seats: Sequence[tuple[str, Estimate]], scale: float, links: Links
+    key: str, one: Profile, seats: Sequence[tuple[str, Estimate]], scale: float, links: doc.Links
 ) -> AxisCell:
     drawn, said = [], []
     for name, seat in seats:
-        limits = format_interval(seat)
-        said.append((f"{name}, of {seat.n:,}", format_percent(seat.value), limits))
+        limits = values.format_interval(seat)
+        said.append((f"{name}, of {seat.n:,}", values.format_percent(seat.value), limits))
         ends = (seat.value if x is None else x for x in (seat.low, seat.value, seat.high))
         low, value, high = (min(100 * scale * x, 100.0) for x in ends)
-        drawn.append(DrawnInterval(low=low, value=value, high=high))
+        drawn.append(doc.DrawnInterval(low=low, value=value, high=high))
     proved, worst = one.figures.get(key), one.faulty.get(key, ())
     if proved is None or isinstance(proved, Unmeasured):
         why = "" if proved is None else proved.reason
         return AxisCell(None, "not checked", why, None, drawn, said)
     href = links.run(worst[0].id) if worst else None
-    bar, limits = min(100 * scale * proved.value, 97.0), format_interval(proved)
+    bar, limits = min(100 * scale * proved.value, 97.0), values.format_interval(proved)
     if not count_proved(proved):
         return AxisCell(None, f"none in {proved.n:,}", limits, None, drawn, said)
     count = f"\u2265 {count_proved(proved):,} of {proved.n:,}"
@@ -268,12 +255,14 @@ def head_groups(profiles: Sequence[Profile]) -> list[tuple[str, str]]:
     out = []
     for one in choose_largest(profiles, SHOWN_GROUPS):
         passed = one.figures.get("outcome.pass")
-        said = f"{format_percent(passed.value)} pass, " if isinstance(passed, Estimate) else ""
-        out.append((name_profile(one), f"{said}{format_count(one.n_runs, 'run')}"))
+        said = values.format_count(one.n_runs, "run")
+        if isinstance(passed, Estimate):
+            said = f"{values.format_percent(passed.value)} pass, {said}"
+        out.append((name_profile(one), said))
     return out
 
 
-def state_faults(profiles: Sequence[Profile], whole: Profile) -> list[tuple[str, Tone]]:
+def state_faults(profiles: Sequence[Profile], whole: Profile) -> list[tuple[str, doc.Tone]]:
     """Return the first sentence of the profile: which axis breaks most, as far as it is proved."""
     found = [
         (count_proved(figure), figure.n, words.AXES[key])
@@ -303,58 +292,56 @@ def list_scored_axes(profiles: Sequence[Profile]) -> list[str]:
     ]
 
 
-def _page_cells(figure: Estimate) -> list[TableCell]:
+def _page_cells(figure: Estimate) -> list[doc.TableCell]:
     lost = [f"{n:,} {k.replace('_', ' ')}" for k, n in sorted(figure.unmeasured.items()) if n]
     proved = count_proved(figure)
-    return [
-        TableCell(f"{proved:,} of {format_count(figure.n, 'run')}", sort=proved),
-        TableCell(format_interval(figure), interval=words.draw_interval(figure)),
-        TableCell(f"{figure.n - proved:,}", sort=figure.n - proved),
-        TableCell(", ".join(lost) or "0", tone="quiet"),
-    ]
+    limits = doc.TableCell(values.format_interval(figure), interval=words.draw_interval(figure))
+    rest = doc.TableCell(f"{figure.n - proved:,}", sort=figure.n - proved)
+    found = doc.TableCell(f"{proved:,} of {values.format_count(figure.n, 'run')}", sort=proved)
+    return [found, limits, rest, doc.TableCell(", ".join(lost) or "0", tone="quiet")]
 
 
-def tabulate_checks(checks: Sequence[CheckAccuracy]) -> Table:
+def tabulate_checks(checks: Sequence[CheckAccuracy]) -> doc.Table:
     """Return how often the checks were right where the truth is known, a row a planted kind."""
     rows = []
     for one in checks:
         of, axis = f"{one.false_faults:,} of {one.good_runs:,}", words.AXES[one.axis]
         for kind, (proved, planted) in one.planted.items():
-            found = TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
-            rows.append(make_row(axis, kind.replace("_", " "), found, of, one.version))
-    return Table(
-        id="checks-table",
-        caption="Accuracy of these checks where the truth is known",
-        columns=make_columns(
-            "axis", "planted fault", "proved", "false faults in good runs", "version measured",
-            numbers=("proved",),
-        ),
-        rows=tuple(rows),
-    )  # fmt: skip
+            found = doc.TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
+            rows.append(doc.make_row(axis, kind.replace("_", " "), found, of, one.version))
+    labels = ("axis", "planted fault", "proved", "false faults in good runs", "version measured")
+    caption = "Accuracy of these checks where the truth is known"
+    return doc.Table(
+        "checks-table", doc.make_columns(*labels, numbers=("proved",)), rows, caption=caption
+    )
 
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
 SHOWN, SHOWN_JUDGED = 4, 2
-VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, Tone]] = {
-    "marks_failure": ("linked to failure", "bad"), "unclear": ("unclear", "warn"),
-    "judged_by": ("the failure itself", ""), "not_tested": ("not tested", "quiet"),
-    "hard_tasks": ("also fails without it", "quiet"), "harmless": ("harmless", "quiet"),
-}  # fmt: skip
+VERDICTS: dict[failure_modes.ModeVerdict, tuple[str, doc.Tone]] = {
+    "marks_failure": ("linked to failure", "bad"),
+    "unclear": ("unclear", "warn"),
+    "judged_by": ("the failure itself", ""),
+    "not_tested": ("not tested", "quiet"),
+    "hard_tasks": ("also fails without it", "quiet"),
+    "harmless": ("harmless", "quiet"),
+}
+BEGINS = "runs by the fifth of the run in which it begins"
 _COUNTS = (
-    TableColumn("code", least=30),
-    TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),
-    TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
-    TableColumn("tasks", number=True, least=5),
-    TableColumn("where it begins", least=6, help="runs by the fifth of the run in which it begins"),
+    doc.TableColumn("code", least=30),
+    doc.TableColumn("failed", number=True, least=9, help="failed runs among all that have it"),
+    doc.TableColumn("expected", number=True, least=8, help="of other trials of the same tasks"),
+    doc.TableColumn("tasks", number=True, least=5),
+    doc.TableColumn("where it begins", least=6, help=BEGINS),
 )
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
+def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> doc.Section:
     """Return the modes as text and Markdown have them: the first ones, and what is left out."""
     if isinstance(found, Unmeasured) or not found.n_modes:
         left_out = [] if found == failure_modes.NO_SIGNS else describe_unseen(found)
-        return [Paragraph(lead="Failure modes: ", text=line, hang=0) for line in left_out]
+        return [doc.Paragraph(lead="Failure modes: ", text=line, hang=0) for line in left_out]
     judged = [mode for mode in found.modes if mode.verdict == "judged_by"]
     others = [mode for mode in found.modes if mode.verdict not in ("judged_by", "harmless")]
     shown = [*others[:SHOWN], *judged[:SHOWN_JUDGED]] or list(found.modes[:SHOWN])
@@ -362,18 +349,18 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
     for mode in shown:
         said = [mode.name, *describe_mode(mode)]
         if isinstance(mode.worth, Estimate) and mode.failed:
-            worth = format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
+            worth = values.format_difference(mode.worth.value, mode.worth.unit).removeprefix("+")
             limits = f"{100 * mode.worth.level:g} % interval of this maximum: "
-            limits += format_interval(mode.worth)
+            limits += values.format_interval(mode.worth)
             gain = f"the pass rate could rise by at most {worth} ({limits})"
             said.append(f"without this mode, {gain}")
-        below = Paragraph(text=visible_line("; ".join(said)), indent=4, code=True)
-        runs = TableCell(", ".join(map(_name_example, mode.examples)), code=True)
+        below = doc.Paragraph(visible_line("; ".join(said)), indent=4, code=True)
+        runs = doc.TableCell(", ".join(map(_name_example, mode.examples)), code=True)
         # Where it begins is drawn on pages: few read bars of text.
-        rows.append(TableRow((*_count(mode)[:-1], runs), below=(below,)))
-    examples = TableColumn("examples", overflow="wrap")
+        rows.append(doc.TableRow((*_count(mode)[:-1], runs), below=(below,)))
+    examples = doc.TableColumn("examples", overflow="wrap")
     columns = (_COUNTS[0], replace(_COUNTS[1], label="failed runs"), *_COUNTS[2:-1], examples)
-    table = Table(id="modes", corner="Failure modes", columns=columns, rows=tuple(rows), own=True)
+    table = doc.Table("modes", columns, rows, corner="Failure modes", own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
     more = [f"{verdict}: {n:,}" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
@@ -383,7 +370,7 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> Section:
     lone += "in too few runs to be a mode." + " In a mode, * stands for any value." * any_value
     lines = (*describe_modes(found), f"{listed if more else ''}{lone}")
     where = f"To list the runs of a mode: stepscope report --where \"mode = '{shown[0].code}'\""
-    return [table, *(Paragraph(text=line) for line in lines), Paragraph(text=where, terminal=True)]
+    return [table, *(doc.Paragraph(line) for line in lines), doc.Paragraph(where, terminal=True)]
 
 
 def letter_runs(found: failure_modes.FailureModes | Unmeasured) -> dict[str, str]:
@@ -401,37 +388,37 @@ def _letter(
         yield mode, next(free) if mode.assigned else ""
 
 
-def tabulate_modes(found: failure_modes.FailureModes | Unmeasured, links: Links) -> Table:
+def tabulate_modes(found: failure_modes.FailureModes | Unmeasured, links: doc.Links) -> doc.Table:
     """Return the modes as a page has them, a row a mode; without rows where there is none."""
     if isinstance(found, Unmeasured):
         left_out = () if found == failure_modes.NO_SIGNS else tuple(describe_unseen(found))
-        return Table(id="modes", caption="Failure modes", columns=(), rows=(), notes=left_out)
+        return doc.Table("modes", (), (), caption="Failure modes", notes=left_out)
     rows = []
     for mode, letter in _letter(found.modes):
         examples = [
-            TableCell(_name_example(one), href=links.run(one.id, one.step), code=True)
+            doc.TableCell(_name_example(one), href=links.run(one.id, one.step), code=True)
             for one in mode.examples
         ]
-        examples += [TableCell("")] * (failure_modes.EXAMPLES - len(examples))
-        name = TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
-        cells = (name, TableCell(letter), *_count(mode))
+        examples += [doc.TableCell("")] * (failure_modes.EXAMPLES - len(examples))
+        name = doc.TableCell(mode.name, code=True, note="; ".join(describe_mode(mode)))
+        cells = (name, doc.TableCell(letter), *_count(mode))
         cells += (make_figure_cell("outcome", mode.worth), *examples)
-        rows.append(TableRow(cells, match=mode.name, facets={"mode": letter} if letter else {}))
+        rows.append(doc.TableRow(cells, match=mode.name, facets={"mode": letter} if letter else {}))
     columns = (
-        TableColumn("what happened"),
-        TableColumn("map", help="the letter of failed runs counted under this mode"),
+        doc.TableColumn("what happened"),
+        doc.TableColumn("map", help="the letter of failed runs counted under this mode"),
         *_COUNTS,
-        TableColumn("worth at most", number=True, help="share of all runs that failed with it"),
-        *make_columns("run", "another", "a third"),
+        doc.TableColumn("worth at most", number=True, help="share of all runs that failed with it"),
+        *doc.make_columns("run", "another", "a third"),
     )
     said = tuple(describe_modes(found))
-    return Table(id="modes", caption="Failure modes", columns=columns, rows=tuple(rows), notes=said)
+    return doc.Table("modes", columns, rows, caption="Failure modes", notes=said)
 
 
 def describe_modes(found: failure_modes.FailureModes) -> Iterator[str]:
     """Yield what is known of all modes together: tests, what chance gives, runs in none, lost."""
     alpha = f"{failure_modes.ALPHA:g}"
-    modes = format_count(found.n_modes, "mode")
+    modes = values.format_count(found.n_modes, "mode")
     chance = f"; by chance, about {found.small_by_chance:.1f} would" if found.n_small else ""
     if found.n_tested:
         yield (
@@ -448,8 +435,8 @@ def describe_modes(found: failure_modes.FailureModes) -> Iterator[str]:
         )
     if isinstance(found.unassigned, Estimate):
         none = round(found.unassigned.value * found.n_failed)
-        share = f"{format_percent(found.unassigned.value)} of the failed runs, 95 % interval "
-        share += format_interval(found.unassigned)
+        share = f"{values.format_percent(found.unassigned.value)} of the failed runs, "
+        share += f"95 % interval {values.format_interval(found.unassigned)}"
         likely = f"{found.n_failed - none - found.n_judged_by:,} under a mode that is probably "
         likely += "linked to failure, "
         yield (
@@ -466,18 +453,18 @@ def describe_unseen(found: failure_modes.FailureModes | Unmeasured) -> Iterator[
         yield f"unmeasured ({found.kind}): {found.reason}."
     elif found.unmeasured:
         kinds = ", ".join(f"{n:,} {kind}" for kind, n in found.unmeasured.items())
-        runs = format_count(sum(found.unmeasured.values()), "run")
+        runs = values.format_count(sum(found.unmeasured.values()), "run")
         yield f"{runs} not counted, unmeasured ({kinds}): {failure_modes.UNSEEN.reason}."
 
 
 def describe_mode(mode: failure_modes.FailureMode) -> Iterator[str]:
     """Yield what is shown of a mode, and its share of the runs of each version."""
     if mode.verdict == "marks_failure":
-        yield f"p {format_p(mode.p_adjusted)} after Holm"
+        yield f"p {values.format_p(mode.p_adjusted)} after Holm"
     elif mode.verdict == "unclear" and mode.by_chance is not None:
-        yield f"p {format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
+        yield f"p {values.format_p(mode.p)}, {mode.by_chance:.1f} such modes by chance"
     for version, share in mode.versions.items():
-        yield f"in {format_estimate(share)} of the runs of {version}"
+        yield f"in {values.format_estimate(share)} of the runs of {version}"
 
 
 def draw_begins(begins: Sequence[int]) -> str:
@@ -486,15 +473,15 @@ def draw_begins(begins: Sequence[int]) -> str:
     return "".join([_BARS[-(-n * len(_BARS) // most) - 1] if n else "·" for n in begins])
 
 
-def _count(mode: failure_modes.FailureMode) -> tuple[TableCell, ...]:
+def _count(mode: failure_modes.FailureMode) -> tuple[doc.TableCell, ...]:
     verdict, tone = VERDICTS[mode.verdict]
     expected = "-" if mode.p is None else f"{mode.expected:,.1f}"
     return (
-        TableCell(f"{mode.code} ({verdict})", level=1, tone=tone),
-        TableCell(f"{mode.failed:,} of {mode.runs:,}", sort=mode.failed),
-        TableCell(expected, sort=mode.expected),
-        TableCell(f"{mode.tasks:,}", sort=mode.tasks),
-        TableCell(draw_begins(mode.begins), title=", ".join(map(str, mode.begins))),
+        doc.TableCell(f"{mode.code} ({verdict})", level=1, tone=tone),
+        doc.TableCell(f"{mode.failed:,} of {mode.runs:,}", sort=mode.failed),
+        doc.TableCell(expected, sort=mode.expected),
+        doc.TableCell(f"{mode.tasks:,}", sort=mode.tasks),
+        doc.TableCell(draw_begins(mode.begins), title=", ".join(map(str, mode.begins))),
     )
 
 

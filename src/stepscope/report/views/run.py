@@ -40,13 +40,20 @@ from stepscope.values import Unmeasured, format_count, format_limits, format_num
 # How a step is marked when a suspect of this kind begins there; the evidence stands below the run.
 # A step at which nothing was found has no mark.
 MARKS: dict[SuspectKind, tuple[str, str]] = {
-    "break": ("!", "scores fall"), "gate": ("!", "below the gate"),
-    "violation": ("!", "breaks a rule"), "error": ("!", ""), "loop": ("!", ""),
-    "other_write": ("!", "no sub-goal expects it"), "missed": ("?", "not what a sub-goal expects"),
-    "repeat": ("?", "answered before"), "end": ("?", "ends here"),
-    "new_write": ("!", "no passing trial makes this call"), "fault": ("!", ""), "judge": ("?", ""),
+    "break": ("!", "scores fall"),
+    "gate": ("!", "below the gate"),
+    "violation": ("!", "breaks a rule"),
+    "error": ("!", ""),
+    "loop": ("!", ""),
+    "other_write": ("!", "no sub-goal expects it"),
+    "missed": ("?", "not what a sub-goal expects"),
+    "repeat": ("?", "answered before"),
+    "end": ("?", "ends here"),
+    "new_write": ("!", "no passing trial makes this call"),
+    "fault": ("!", ""),
+    "judge": ("?", ""),
     "localised": ("?", ""),
-}  # fmt: skip
+}
 
 
 class StepMark(NamedTuple):
@@ -167,9 +174,14 @@ def gather_run(
     found = sort_findings(records)
     look = list_suspects(trajectory, case, records, curve=curve, evidence=evidence, fit=fit)
     return RunData(
-        trajectory=trajectory, case=case, records=tuple(records), curve=curve, found=found,
-        look=look, marks=mark_steps(trajectory, found, look.suspects),
-    )  # fmt: skip
+        trajectory=trajectory,
+        case=case,
+        records=tuple(records),
+        curve=curve,
+        found=found,
+        look=look,
+        marks=mark_steps(trajectory, found, look.suspects),
+    )
 
 
 # Steps that one verdict's row names.
@@ -177,13 +189,9 @@ NAMED_STEPS = 12
 # Remarks on one step: what speaks of it first, then what cites it.
 MOST_REMARKS = 8
 # The gravest first: what a step's edge and a column of the strip are coloured by.
-CATEGORIES = (
-    "error", "fault", "redundant", "detour", "suspect", "progress", "label",
-)  # fmt: skip
-_LABELS = {
-    "ERROR": "error", "REDUNDANT": "redundant", "DETOUR": "detour", "PROGRESS": "progress",
-    words.INCORRECT: "fault", PRESENT: "fault",
-}  # fmt: skip
+CATEGORIES = ("error", "fault", "redundant", "detour", "suspect", "progress", "label")
+_LABELS = {label: label.lower() for label in ("ERROR", "REDUNDANT", "DETOUR", "PROGRESS")}
+_LABELS |= dict.fromkeys((words.INCORRECT, PRESENT), "fault")
 ABSENT_LABEL = "absent"
 
 
@@ -452,10 +460,8 @@ def place_lanes(data: RunData, labelled: Sequence[int]) -> dict[str, Mapping[int
 def choose_marks(steps: Mapping[int, str], each: int) -> dict[int, int]:
     """Return the step that each column of a lane shows: the first of the gravest category."""
     found: dict[int, int] = {}
-    for step in sorted(steps):
-        shown = found.setdefault(step // each, step)
-        if CATEGORIES.index(steps[step]) < CATEGORIES.index(steps[shown]):
-            found[step // each] = step
+    for step in sorted(steps, key=lambda step: (CATEGORIES.index(steps[step]), step)):
+        found.setdefault(step // each, step)
     return found
 
 
@@ -484,25 +490,20 @@ def chart_curve(curve: Curve, count: int, anchor: str, to: StepAddress) -> Chart
     ]
     kept = [(name, label, unit, values) for name, label, unit, values in columns if values]
     labels = ["step", *(label for _, label, _, _ in kept)]
-    rows = [
-        make_row(
-            TableCell(str(step), sort=step, href=to(step)),
-            *(_cell(unit, values[entry]) for _, _, unit, values in kept),
-        )
-        for entry, step in enumerate(curve.steps[:MOST_POINTS])
-    ]
+    rows = []
+    for entry, step in enumerate(curve.steps[:MOST_POINTS]):
+        cells = (_cell(unit, values[entry]) for _, _, unit, values in kept)
+        rows.append(make_row(TableCell(str(step), sort=step, href=to(step)), *cells))
     first = f", the first {MOST_POINTS}" if len(curve.steps) > MOST_POINTS else ""
+    head, caption = make_columns(*labels, numbers=labels), f"Scores by step{first}"
     return Chart(
         id=f"{anchor}-curve",
         spec=name_curve_chart(*(name for name, _, _, values in kept if any(values))),
         title="Score curve",
         alt=" ".join(describe_curve(curve)) or "Score by step.",
         rows=make_curve_rows(curve, count, to),
-        table=Table(
-            id=f"{anchor}-scores", caption=f"Scores by step{first}",
-            columns=make_columns(*labels, numbers=labels), rows=tuple(rows),
-        ),
-    )  # fmt: skip
+        table=Table(f"{anchor}-scores", head, rows, caption=caption),
+    )
 
 
 def make_curve_rows(
@@ -512,26 +513,24 @@ def make_curve_rows(
     at = {step: entry for entry, step in enumerate(curve.steps)}
     last = max(count, curve.steps[-1] + 1 if curve.steps else 0)
     each = max(-(-last // MOST_POINTS), 1)
-    watch = set(curve.watch)
-    gate = set(curve.gate_failed)
+    watch, gate = set(curve.watch), set(curve.gate_failed)
+    broke, noise = range(0), curve.sigma or 0.0
+    if curve.break_first is not None and curve.break_last is not None:
+        broke = range(curve.break_first, curve.break_last + 1)
     rows = []
     for first in range(0, last, each):
-        held = [at[step] for step in range(first, min(first + each, last)) if step in at]
+        inside = range(first, min(first + each, last))
+        held = [at[step] for step in inside if step in at]
         scored = [2.0 if (found := curve.scores[e]) is None else found for e in held]
         entry = held[scored.index(min(scored))] if held else None
         step = first if entry is None else curve.steps[entry]
-        inside = range(first, first + each)
         score = None if entry is None else curve.scores[entry]
-        noise = curve.sigma or 0.0
         row = {
             "step": step,
             "from": first - 0.5,
-            "to": min(first + each, last) - 0.5,
+            "to": inside.stop - 0.5,
             "kind": _kind(curve, inside, watch, gate),
-            "in_break": curve.break_first is not None
-            and curve.break_last is not None
-            and curve.break_first < inside.stop
-            and curve.break_last >= inside.start,
+            "in_break": bool(broke) and broke.start < inside.stop and broke.stop > inside.start,
             "href": (to(step) if to is not None else None) or "",
             "score": score,
             "low": None if score is None else max(score - noise, 0.0),
@@ -675,6 +674,9 @@ def summarise_result(exchange: Exchange) -> str:
 
 
 RELATION_WORDS: dict[CallRelation, str] = {
-    "same": "the same", "result": "with another result", "arguments": "with other arguments",
-    "left": "only in the first", "right": "only in the second",
-}  # fmt: skip
+    "same": "the same",
+    "result": "with another result",
+    "arguments": "with other arguments",
+    "left": "only in the first",
+    "right": "only in the second",
+}

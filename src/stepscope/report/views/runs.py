@@ -226,17 +226,35 @@ class RunQuery:
     page: int = 0  # which hundred, from 0
 
 
+# What an address calls as a query does.
+QUERY_FIELDS = ("outcome", "agent", "workflow", "cell", "sort")
 # The columns of the table: label, field of a row, and unit of the numbers that it holds.
 COLUMNS: dict[str, tuple[str, str, str]] = {
-    "run": ("run", "name", ""), "outcome": ("outcome", "outcome", ""),
-    "agent": ("agent", "agent", ""), "task": ("task", "task", ""),
-    "steps": ("steps", "steps", "steps"), "calls": ("calls", "calls", "steps"),
+    "run": ("run", "name", ""),
+    "outcome": ("outcome", "outcome", ""),
+    "agent": ("agent", "agent", ""),
+    "task": ("task", "task", ""),
+    "steps": ("steps", "steps", "steps"),
+    "calls": ("calls", "calls", "steps"),
     "reached": ("sub-goals", "reached", "share"),
     "failed": ("failed calls", "failed_calls", "steps"),
     "repeats": ("repeats", "repeats", "steps"),
-    "violations": ("rules broken", "violations", "steps"), "axes": ("axes at fault", "faults", ""),
-    "cost": ("cost", "cost_usd", "usd"), "seconds": ("seconds", "seconds", "seconds"),
-}  # fmt: skip
+    "violations": ("rules broken", "violations", "steps"),
+    "axes": ("axes at fault", "faults", ""),
+    "cost": ("cost", "cost_usd", "usd"),
+    "seconds": ("seconds", "seconds", "seconds"),
+}
+
+
+# Field of a row -> the measure that it is of.
+_MEASURED = {
+    "reached": "subgoals",
+    "failed_calls": "errors",
+    "repeats": "redundant_calls.count",
+    "violations": "policy",
+    "cost_usd": "efficiency.cost_usd",
+    "seconds": "efficiency.seconds",
+}
 
 
 def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRow, ...]:
@@ -248,14 +266,7 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
         columns[name] = hide_texts(redactor, texts)
     for name in ("steps", "calls", "start_ns"):
         columns[name] = getattr(runs, name)[order].tolist()
-    for name, measure in (
-        ("reached", "subgoals"),
-        ("failed_calls", "errors"),
-        ("repeats", "redundant_calls.count"),
-        ("violations", "policy"),
-        ("cost_usd", "efficiency.cost_usd"),
-        ("seconds", "efficiency.seconds"),
-    ):
+    for name, measure in _MEASURED.items():
         columns[name] = table.columns[measure].numbers[order].tolist()
     axes = {name: key for key, name in words.AXES.items() if table.scored(key)}
     columns["faults"] = [None] * len(order)
@@ -264,9 +275,8 @@ def make_run_rows(table: RunTable, redactor: Redactor | None) -> tuple[RunListRo
         wrong = zip(*[(one.label == words.INCORRECT).tolist() for one in held], strict=True)
         known = np.any([one.answered for one in held], axis=0).tolist()
         name_faults = cache(lambda run: tuple(compress(axes, run)))
-        columns["faults"] = [
-            name_faults(run) if seen else None for seen, run in zip(known, wrong, strict=True)
-        ]
+        pairs = zip(known, wrong, strict=True)
+        columns["faults"] = [name_faults(run) if seen else None for seen, run in pairs]
     return tuple(map(RunListRow, *(columns[name] for name in RunListRow.__struct_fields__)))
 
 
@@ -281,13 +291,13 @@ def select_runs(runs: Sequence[RunListRow], query: RunQuery) -> list[RunListRow]
     if query.sort not in COLUMNS:
         return chosen
     field = COLUMNS[query.sort][1]
-    values = [getattr(row, field) for row in chosen]
-    if query.sort == "axes":
-        values = [None if faults is None else len(faults) for faults in values]
-    known = [(value, row) for value, row in zip(values, chosen, strict=True) if value is not None]
-    known.sort(key=lambda pair: pair[0], reverse=query.descending)
-    absent = [row for value, row in zip(values, chosen, strict=True) if value is None]
-    return [row for _, row in known] + absent
+    known = [row for row in chosen if getattr(row, field) is not None]
+    order = attrgetter(field)
+    known.sort(
+        key=(lambda row: len(row.faults or ())) if query.sort == "axes" else order,
+        reverse=query.descending,
+    )
+    return known + [row for row in chosen if getattr(row, field) is None]
 
 
 def tabulate_runs(
@@ -312,33 +322,22 @@ def tabulate_runs(
             order = "descending" if asked.descending else "ascending"
         href = address_runs(links, replace(asked, sort=name, descending=turned, page=0))
         columns.append(doc.TableColumn(label, number=bool(unit), href=href, order=order))
-    return doc.Table(
-        id="runs",
-        caption="Runs",
-        columns=tuple(columns),
-        rows=tuple(
-            doc.TableRow(
-                tuple(make_cell(x, row, links) or doc.TableCell("-", tone="quiet") for x in kept),
-                anchor="" if links.is_served or links.run(row.id) else doc.row_anchor(row.id),
-                match=row.name,
-                facets={"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow},
-            )
-            for row in shown
-        ),
-        empty=doc.EmptyNotice(
-            said="No runs match. Clear the filter, or read more runs.",
-            commands=("stepscope import PATHS",),
-        ),
-    )
+    rows, absent = [], doc.TableCell("-", tone="quiet")
+    for row in shown:
+        cells = tuple(make_cell(name, row, links) or absent for name in kept)
+        anchor = "" if links.is_served or links.run(row.id) else doc.row_anchor(row.id)
+        facets = {"outcome": row.outcome, "agent": row.agent, "workflow": row.workflow}
+        rows.append(doc.TableRow(cells, anchor=anchor, match=row.name, facets=facets))
+    said = "No runs match. Clear the filter, or read more runs."
+    empty = doc.EmptyNotice(said, ("stepscope import PATHS",))
+    return doc.Table("runs", columns, rows, caption="Runs", empty=empty)
 
 
 def address_runs(links: doc.Links, query: RunQuery) -> str | None:
     """Return the address of the runs that a query chooses."""
-    return links.runs(
-        q=query.text, outcome=query.outcome, agent=query.agent, workflow=query.workflow,
-        cell=query.cell, sort=query.sort, desc="1" if query.descending else "",
-        page=str(query.page) if query.page else "",
-    )  # fmt: skip
+    fields = {name: getattr(query, name) for name in QUERY_FIELDS}
+    down, page = "1" if query.descending else "", str(query.page or "")
+    return links.runs(q=query.text, **fields, desc=down, page=page)
 
 
 def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | None:
@@ -349,24 +348,22 @@ def make_cell(name: str, row: RunListRow, links: doc.Links) -> doc.TableCell | N
         return None
     if name == "axes":
         return doc.TableCell(", ".join(value), sort=len(value))
+    if name == "run":
+        href = links.run(row.id)
+        return doc.TableCell(value, href=href, note="" if href else "steps are not in this file")
     if not unit:
-        href = links.run(row.id) if name == "run" else None
-        absent = name == "run" and href is None
-        return doc.TableCell(
-            value,
-            href=href,
-            note="steps are not in this file" if absent else "",
-            tone=TONES.get(value, "quiet") if name == "outcome" else "",
-        )
+        return doc.TableCell(value, tone=TONES.get(value, "quiet") if name == "outcome" else "")
     return doc.TableCell(format_number(value, unit), sort=value, tone="" if value else "quiet")
 
 
 # Label, field of a row, and unit of the numbers that it holds.
 FIELDS = COLUMNS | {
-    "id": ("id", "id", ""), "workflow": ("workflow", "workflow", ""),
-    "trial": ("trial", "trial", ""), "agent_version": ("version", "agent_version", ""),
+    "id": ("id", "id", ""),
+    "workflow": ("workflow", "workflow", ""),
+    "trial": ("trial", "trial", ""),
+    "agent_version": ("version", "agent_version", ""),
     "started": ("started", "start_ns", ""),
-}  # fmt: skip
+}
 # What is printed where no columns are asked for; the first is the run.
 USUAL = ("run", "outcome", "steps", "calls", "failed", "axes", "agent")
 TAG = "tag."
@@ -432,16 +429,12 @@ def list_runs(
     names = dict(zip(ids, table.runs.name.tolist(), strict=True))
     shown = (row for _, held in sorted(groups.items()) for row in held[: limit or None])
     usual = (name for name in USUAL if any(row[name] not in (None, ()) for row in rows))
-    return RunList(
-        matching=len(rows),
-        columns=tuple(columns or usual),
-        by=by,
-        groups={value: len(held) for value, held in sorted(groups.items())},
-        runs=tuple(
-            msgspec.structs.replace(row, handle=store.handle(row.figures.id, names[row.figures.id]))
-            for row in shown
-        ),
-    )
+    counts = {value: len(held) for value, held in sorted(groups.items())}
+    listed = []
+    for row in shown:
+        handle = store.handle(row.figures.id, names[row.figures.id])
+        listed.append(ListedRun(handle, row.figures, row.more))
+    return RunList(len(rows), tuple(columns or usual), by, counts, tuple(listed))
 
 
 def _find_column(store: Store, name: str) -> str:
@@ -482,12 +475,12 @@ def make_list_document(found: RunList) -> doc.Document:
         name = f"{found.by}: {value or 'none'}   {format_count(n, 'run')}"
         if len(runs) < n:
             name += f", {len(runs):,} shown"
-        heading = [] if found.by is None else [doc.Paragraph(text=name)]
+        heading = [] if found.by is None else [doc.Paragraph(name)]
         sections.append([*heading, _tabulate(found.columns, runs)])
     said = f"{format_count(found.matching, 'run')} match" + ("es." if found.matching == 1 else ".")
     if len(found.runs) < found.matching:
         said = f"{said[:-1]}, {len(found.runs):,} shown; --limit 0 shows all."
-    return [*sections, [doc.Paragraph(text=said)]]
+    return [*sections, [doc.Paragraph(said)]]
 
 
 def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> doc.Table:
@@ -497,7 +490,7 @@ def _tabulate(columns: Sequence[str], runs: Sequence[ListedRun]) -> doc.Table:
         number = unit != "" or any(isinstance(run.more.get(name), float) for run in runs)
         heads.append(doc.TableColumn(label, number=number))
     rows = tuple(doc.make_row(*(_cell(name, run) for name in columns)) for run in runs)
-    return doc.Table(id="runs", corner=heads[0].label, columns=tuple(heads), rows=rows)
+    return doc.Table("runs", heads, rows, corner=heads[0].label)
 
 
 def _cell(name: str, run: ListedRun) -> doc.TableCell:

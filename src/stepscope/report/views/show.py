@@ -95,11 +95,17 @@ def _check(trajectory: Trajectory, step: int) -> None:
 
 # Measure -> heading.
 COLUMNS = {
-    "efficiency.steps": "steps", "handoffs": "handoffs", "efficiency.calls": "calls",
-    "redundant_calls.count": "repeats", "errors": "errors", "recovery.recovered": "recovered",
-    "policy": "breaches", "tool_schema": "schema", "efficiency.tokens": "tokens",
+    "efficiency.steps": "steps",
+    "handoffs": "handoffs",
+    "efficiency.calls": "calls",
+    "redundant_calls.count": "repeats",
+    "errors": "errors",
+    "recovery.recovered": "recovered",
+    "policy": "breaches",
+    "tool_schema": "schema",
+    "efficiency.tokens": "tokens",
     "efficiency.cost_usd": "cost",
-}  # fmt: skip
+}
 
 
 def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> doc.Table | None:
@@ -108,12 +114,12 @@ def tabulate_agents(found: tuple[AgentAnswers, ...] | Unmeasured) -> doc.Table |
         return None
     cells = {name: [_agent_cell(one, name) for one in found] for name in COLUMNS}
     kept = {COLUMNS[name]: column for name, column in cells.items() if set(column) != {"-"}}
-    rows = (
+    rows = [
         doc.make_row(doc.TableCell(one.agent, level=1), *(column[at] for column in kept.values()))
         for at, one in enumerate(found)
-    )
+    ]
     columns = doc.TableColumn("agent", least=16, most=80), *doc.make_columns(*kept, numbers=kept)
-    return doc.Table(id="agents", corner="Agents", columns=columns, rows=tuple(rows))
+    return doc.Table("agents", columns, rows, corner="Agents")
 
 
 def _agent_cell(one: AgentAnswers, name: str) -> str:
@@ -282,14 +288,12 @@ def _lost(found: RuleFindings) -> str:
             measure, _, aspect = name.partition(".")
             measure = MEASURES.get(measure, measure)
             by_kind.setdefault(answer.kind, {}).setdefault(measure, []).append(aspect)
-    return " · ".join(
-        f"{kind}: "
-        + ", ".join(
-            f"{measure} ({', '.join(filter(None, aspects))})" if any(aspects) else measure
-            for measure, aspects in measures.items()
-        )
-        for kind, measures in by_kind.items()
-    )
+    said = []
+    for kind, measures in by_kind.items():
+        named = ((measure, ", ".join(filter(None, found))) for measure, found in measures.items())
+        told = (f"{measure} ({aspects})" if aspects else measure for measure, aspects in named)
+        said.append(f"{kind}: {', '.join(told)}")
+    return " · ".join(said)
 
 
 def describe_step(data: runs.RunData, step: int, *, width: int) -> list[str]:
@@ -307,12 +311,9 @@ def describe_step(data: runs.RunData, step: int, *, width: int) -> list[str]:
         out += [f"result {result.status} ({result.source})", visible(words.quote_result(result))]
     if whole.error is not None:
         out.append(f"error {visible(whole.error)}")
-    return [
-        *out,
-        *describe_suspects([s for s in data.suspects if s.first <= step <= s.last], width),
-        *describe_axes_at(data.found, step, width),
-        *describe_judges_at(data.records, step, width),
-    ]
+    out += describe_suspects([s for s in data.suspects if s.first <= step <= s.last], width)
+    out += describe_axes_at(data.found, step, width)
+    return out + describe_judges_at(data.records, step, width)
 
 
 # A remark on the right keeps at least this much of the line for the call itself.
@@ -501,10 +502,8 @@ MOST_STEPS = 8
 
 def draw_sparkline(scores: Sequence[float | None]) -> str:
     """Return scores from 0 to 1 as one row of bars, a dot where there is none."""
-    return "".join([
-        "·" if value is None else BLOCKS[1 + min(int(min(max(value, 0.0), 1.0) * 8), 7)]
-        for value in scores
-    ])  # fmt: skip
+    heights = (None if x is None else min(int(min(max(x, 0.0), 1.0) * 8), 7) for x in scores)
+    return "".join(["·" if height is None else BLOCKS[1 + height] for height in heights])
 
 
 def draw_curve(curve: Curve, width: int) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -26,9 +27,14 @@ from stepscope.values import format_number
 StepEvent = Literal["refused", "writes", "calls", "says", "user", "system", "returns"]
 # The sign of each, for those who do not see its colour.
 EVENT_SIGNS: Mapping[StepEvent, str] = {
-    "refused": "✕", "writes": "■", "calls": "▸", "says": "○", "user": "●", "system": "§",
+    "refused": "✕",
+    "writes": "■",
+    "calls": "▸",
+    "says": "○",
+    "user": "●",
+    "system": "§",
     "returns": "",
-}  # fmt: skip
+}
 EVENTS = tuple(EVENT_SIGNS)
 # Characters of a sentence, and of one value in it.
 SENTENCE, VALUE = 120, 60
@@ -39,10 +45,11 @@ SHORT_RESULT = 24
 # Probability from which the outline names it.
 TOLD_SHARE = 0.03
 
-_VERBS = READS | WRITES | frozenset(
+_ACTS = (
     "ask call click communicate complete execute exit finish go handoff hand navigate open run "
-    "scroll start stop transfer type wait".split()
-)  # fmt: skip
+    "scroll start stop transfer type wait"
+)
+_VERBS = READS | WRITES | frozenset(_ACTS.split())
 _COMPUTES = frozenset({"calculate", "compute", "evaluate"})
 # "total price is 1203, but paid 833": what was due, and what was given for it.
 _AMOUNTS = re.compile(
@@ -305,10 +312,8 @@ def summarise_value(text: str) -> str:
         return "Returns nothing"
     value: Json = None
     if text[0] in "{[":
-        try:
+        with suppress(msgspec.DecodeError, RecursionError):
             value = msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):
-            value = None
     if isinstance(value, list):
         first = words.describe_value(value[0]) if value else ""
         count = f"{len(value):,} entr{'ies' if len(value) > 1 else 'y'}"
