@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stepscope.judges.judgement import JudgingOptions as JudgingOptions
     from stepscope.score.importing import Added as Added
 
+_VIEWS = ("ComparisonView", "Records", "ReportView", "RunDiffView", "RunListView", "RunView")
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
@@ -51,11 +52,8 @@ __all__, __getattr__, __dir__ = lazy_names(
         ".notebook": ("Notebook", "open"),
         ".score_files": ("FileShapes", "RunShape", "shapes"),
         ".verdict_import": ("AddedVerdicts",),
-        ".views": (
-            "ComparisonView", "Records", "ReportView", "RunDiffView", "RunListView", "RunView",
-            "Text", "report_folder",
-        ),
+        ".views": (*_VIEWS, "Text", "report_folder"),
         "stepscope.judges.judgement": ("JudgingOptions",),
         "stepscope.score.importing": ("Added",),
     },
-)  # fmt: skip
+)

@@ -30,12 +30,11 @@ Target = Literal["ours", "atif", "parquet", "otlp"]
 # that they are about.
 VerdictsAs = Literal["none", "only", "labels", "gen_ai", "openinference"]
 T = TypeVar("T")
-# Of a label: what every tool has, then what only we have.
-LABEL_COLUMNS = (
-    "id", "name", "step", "axis", "label", "value", "annotator", "reason", "confidence", "cites",
-    "decided", "queue", "probability", "round", "policy", "blind", "position", "seconds",
-    "expanded", "given_at", "repeat",
-)  # fmt: skip
+# Of a label: what every tool has, how it was asked, how it was given.
+_COMMON = ("id", "name", "step", "axis", "label", "value", "annotator", "reason", "confidence")
+_ASKED = ("queue", "probability", "round", "policy", "blind", "position")
+_GIVEN = ("seconds", "expanded", "given_at", "repeat")
+LABEL_COLUMNS = (*_COMMON, "cites", "decided", *_ASKED, *_GIVEN)
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):

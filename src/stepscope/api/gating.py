@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,20 +27,11 @@ from stepscope.errors import TraceError, UsageError, suggest_name
 from stepscope.formats.reading import Account
 from stepscope.gates import baseline as baselines
 from stepscope.gates import looks
+from stepscope.gates import settings as gate_settings
 from stepscope.gates.decide import decide_gates
 from stepscope.gates.sample import Sample
 from stepscope.gates.selftest import GateSelftest, selftest_gates
-from stepscope.gates.settings import (
-    DROP,
-    MODES,
-    RECORDED,
-    REPLICATIONS,
-    WorkflowPolicy,
-    WorkflowTable,
-    check_tools,
-    read_policy,
-    refuse_tier,
-)
+from stepscope.gates.settings import WorkflowPolicy
 from stepscope.gates.types import GateAnswer, GateDecision, GateReport, Severity, exit_code
 from stepscope.model import PolicyRule, digest
 from stepscope.model.signatures import is_signed
@@ -83,11 +75,8 @@ class GateView:
 
     def text(self, width: int = 100) -> str:
         """Return the table for a terminal."""
-        return text.render(
-            gates.make_gate_document(self.report, code=self.exit_code, remarks=self.remarks),
-            width,
-            log=True,
-        )
+        made = gates.make_gate_document(self.report, code=self.exit_code, remarks=self.remarks)
+        return text.render(made, width, log=True)
 
     def json(self) -> str:
         """Return the report as JSON."""
@@ -122,19 +111,15 @@ class SelftestView(DocumentView[tuple[GateSelftest, ...]]):
 def selftest_policies(
     policies: Sequence[WorkflowPolicy],
     *,
-    drop: float = DROP,  # the worsening that is put in, a share
-    replications: int = REPLICATIONS,  # invocations drawn
+    drop: float = gate_settings.DROP,  # the worsening that is put in, a share
+    replications: int = gate_settings.REPLICATIONS,  # invocations drawn
     seed: int = 0,
     enough: Callable[[], bool] = lambda: False,  # asked now and then; ends it with what there is
 ) -> SelftestView:
     """Return how often the gates of policies are wrong on runs like those of their baselines."""
     held = baselines.load_baselines(policies)
-    found = tuple([
-        selftest_gates(
-            one, held[one.workflow], drop=drop, replications=replications, seed=seed, enough=enough
-        )
-        for one in policies
-    ])  # fmt: skip
+    asked = partial(selftest_gates, drop=drop, replications=replications, seed=seed, enough=enough)
+    found = tuple([asked(one, held[one.workflow]) for one in policies])
     return SelftestView(scrub_value(found))
 
 
@@ -171,10 +156,13 @@ def gate_store(
     with suppress(_TimeOver):
         if any(map(store.facts, workflows)):
             score_runs(
-                store, measures=needed_measures(policies), where=request.where, workflows=workflows,
+                store,
+                measures=needed_measures(policies),
+                where=request.where,
+                workflows=workflows,
                 declared=notebook.settings.declared,
                 progress=_Reading((), request.enough or (lambda: False)).step,
-            )  # fmt: skip
+            )
     held = baselines.load_baselines(policies)
     return _decided(notebook, policies, request, held, _set_aside(notebook, request, held))
 
@@ -191,25 +179,31 @@ def _decided(
     settings = notebook.settings
     if any(CONDUCT in policy.reads for policy in policies):
         names = {policy.workflow for policy in policies} | {""}
-        rules: dict[str, Sequence[PolicyRule]] = {
-            "settings": [rule for rule in settings.policy if rule.workflow in names]
-        }
-        known = set(notebook.settings.tools)
+        own = [rule for rule in settings.policy if rule.workflow in names]
+        rules: dict[str, Sequence[PolicyRule]] = {"settings": own}
+        known = set(settings.tools)
         for run in notebook.trajectories():
             known.update(tool.name for tool in run.tools or ())
             known.update(call.name for step in run.steps for call in step.calls)
             if run.case is not None and run.workflow in names:
                 rules[f"case {run.workflow}/{run.task}"] = run.case.policy
         for where, some in rules.items():
-            check_tools(some, known, where=where)
+            gate_settings.check_tools(some, known, where=where)
     log = None if request.commit is None else request.log
     seen = None if log is None else looks.Looks.open(log)
     report = decide_gates(
-        notebook.store, policies, baselines=held, where=request.where, commit=request.commit,
-        attempt=request.attempt, looks=seen,
+        notebook.store,
+        policies,
+        baselines=held,
+        where=request.where,
+        commit=request.commit,
+        attempt=request.attempt,
+        looks=seen,
         seed=settings.seed if request.seed is None else request.seed,
-        enough=request.enough, set_aside=set_aside, apart=apart,
-    )  # fmt: skip
+        enough=request.enough,
+        set_aside=set_aside,
+        apart=apart,
+    )
     if seen is not None:
         seen.save()
     return report
@@ -338,17 +332,17 @@ def choose_policies(
         raise UsageError(f"no gates are declared for workflow {absent[0]!r}; {near}")
     policies = tuple(gated[name] for name in names)
     for policy in policies:
-        if policy.agent != RECORDED:
+        if policy.agent != gate_settings.RECORDED:
             raise UsageError(
                 f"workflow {policy.workflow!r}: agent = {policy.agent!r} would have to be run; "
-                f'this release gates recorded runs only, so say agent = "{RECORDED}"'
+                f'this release gates recorded runs only, so say agent = "{gate_settings.RECORDED}"'
             )
     told = {"baseline": baseline, "trials": trials, "cases": tuple(dict.fromkeys(cases))}
     changed: dict[str, Any] = {name: value for name, value in told.items() if value}
     if tier is not None:
         listed = tier.split(",") if isinstance(tier, str) else tier
         changed["tier"] = tuple(dict.fromkeys(filter(None, map(str.strip, listed))))
-        refuse_tier(changed["tier"], settings.policies, "--tier")
+        gate_settings.refuse_tier(changed["tier"], settings.policies, "--tier")
     for name in ("baseline", "cases"):
         if name in changed and len(policies) > 1:
             raise UsageError(f"--{name} is one workflow's; choose it with --workflow")
@@ -369,7 +363,7 @@ def needed_measures(policies: Iterable[WorkflowPolicy]) -> tuple[str, ...]:
         words = name.split(".")
         wholes = [".".join(words[:length]) for length in range(len(words), 0, -1)]
         found.update([whole for whole in wholes if whole in known][:1])
-        found.update(filter(is_signed, known) if name == MODES else ())
+        found.update(filter(is_signed, known) if name == gate_settings.MODES else ())
     return tuple(sorted(found))
 
 
@@ -387,7 +381,7 @@ MOST_WORKFLOWS = 20
 _FILE_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
-class GateDraft(msgspec.Struct, frozen=True, kw_only=True):
+class GateDraft(msgspec.Struct, frozen=True):
     """Gates for one workflow, and what its runs say of them."""
 
     workflow: str
@@ -417,8 +411,10 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
     for name in most:
         stem = _FILE_NAME.sub("-", name)[:60].strip("-") or "runs"
         stem += "" if stem == name else f"-{digest(name)[:6]}"
-        table = WorkflowTable(baseline=str(folder / "baselines" / f"{stem}.json"), gates=written)
-        policy = read_policy(name, table, where="drafted gates")
+        table = gate_settings.WorkflowTable(
+            baseline=str(folder / "baselines" / f"{stem}.json"), gates=written
+        )
+        policy = gate_settings.read_policy(name, table, where="drafted gates")
         there = baselines.load_baseline(policy.baseline, name)
         if not isinstance(there, Sample):
             there = baselines.make_baseline(notebook.store, policy, where=where)
@@ -436,18 +432,15 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
     last = decide_gates(notebook.store, kept, baselines=held, where=where).workflows if kept else ()
     powers = {one.workflow: one.gates for one in last}
     several = {x: key[1:] for x, key in most.items() if sum(x == one[0] for one in versions) > 1}
-    return [
-        GateDraft(
-            workflow=one.workflow,
-            path=str(Path(str(one.baseline)).relative_to(folder)),
-            baseline=sample,
-            version=" ".join(filter(None, several.get(one.workflow, ()))),
-            gates=powers.get(one.workflow, ()),
-            left_out=tuple(g for g in decided[one.workflow] if g.outcome != "pass"),
-        )
-        for one in policies
-        if isinstance(sample := held[one.workflow], Sample)
-    ]
+    drafts = []
+    for one in policies:
+        if isinstance(sample := held[one.workflow], Sample):
+            name, path = one.workflow, str(Path(str(one.baseline)).relative_to(folder))
+            version = " ".join(filter(None, several.get(name, ())))
+            left = tuple(g for g in decided[name] if g.outcome != "pass")
+            kept_gates = powers.get(name, ())
+            drafts.append(GateDraft(name, path, sample, version, kept_gates, left))
+    return drafts
 
 
 def _equal(field: str, value: str | None) -> str:

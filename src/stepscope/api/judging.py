@@ -70,8 +70,10 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
             drafts.setdefault((run.workflow, run.task or run.case.task), found)
     return GoalDraft(
         text=goals_toml((*task, goals) for task, goals in drafts.items()),
-        tasks=len(drafts), goals=sum(map(len, drafts.values())), without_subgoals=without,
-    )  # fmt: skip
+        tasks=len(drafts),
+        goals=sum(map(len, drafts.values())),
+        without_subgoals=without,
+    )
 
 
 def load_named_rubrics(names: str | Sequence[str]) -> tuple[Rubric, ...]:
@@ -110,9 +112,8 @@ def plan_questions(
     if options.sample is not None:
         runs = [str(run) for run in store.runs(where).id]
         for one in chosen:
-            drawn[one.name] = frozenset(
-                draw_sample(runs, options.sample, seed=settings.seed, rubric=one.name)[0]
-            )
+            some, _ = draw_sample(runs, options.sample, seed=settings.seed, rubric=one.name)
+            drawn[one.name] = frozenset(some)
     named = tuple(judgement.configured_judge(name, settings.judges) for name in judges)
     if options.strict_families:
         families = settings.judges.families
@@ -126,9 +127,14 @@ def plan_questions(
                     )
     key = store.secret("fence")
     return JudgePlan(
-        store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn,
+        store,
+        rubrics=chosen,
+        judges=named,
+        where=where,
+        options=options,
+        drawn=drawn,
         key=key if ledger is None else ledger.fence_key(key),
-    )  # fmt: skip
+    )
 
 
 def keep_sample(store: Store, settings: Settings, asked: JudgePlan, sample: int) -> None:
@@ -207,7 +213,7 @@ def find_missing(
     return tuple([scrub_message(one) for one in missing])
 
 
-class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedRequest(msgspec.Struct, frozen=True):
     """One request as it would be sent."""
 
     judge: str  # to whom
@@ -218,9 +224,11 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Say it as its texts, each under a line that names it."""
         asked, schema = self.request, msgspec.json.format(msgspec.json.encode(self.request.schema))
         texts = {
-            "system": asked.system, "context": asked.context, "question": asked.question,
+            "system": asked.system,
+            "context": asked.context,
+            "question": asked.question,
             f"answer, as {asked.schema_name}": schema.decode(),
-        }  # fmt: skip
+        }
         head = f"=== {self.judge}, {self.rubric}: at most {asked.max_output_tokens:,} tokens back"
         head += f", {len(asked.media):,} images" if asked.media else ""
         return "\n".join([head, *(f"--- {name}\n{text}" for name, text in texts.items())])
@@ -229,14 +237,11 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
 def plan_requests(plan: JudgePlan) -> tuple[PlannedRequest, ...]:
     """Return the requests of a plan; nothing is kept."""
     with plan.open_files():
-        return tuple([
-            PlannedRequest(judge=one.judge.name, rubric=one.rubric, request=ask.request)
-            for one, _ in plan.planned
-            for ask in one.asks
-        ])  # fmt: skip
+        asked = [(one, ask.request) for one, _ in plan.planned for ask in one.asks]
+        return tuple([PlannedRequest(one.judge.name, one.rubric, sent) for one, sent in asked])
 
 
-class JudgeFinding(msgspec.Struct, frozen=True, kw_only=True):
+class JudgeFinding(msgspec.Struct, frozen=True):
     """What one judge found by one rubric."""
 
     judge: str  # who answered
@@ -274,15 +279,12 @@ def find_faulted(
                 if (label_of(answer) if measure == scores else answer.label) in bad:
                     faults.setdefault(at, answer.cites)
         if bad:
-            first = min(faults, default=-1)
-            found.append(
-                JudgeFinding(
-                    judge=one.asked.judge, rubric=f"{one.rubric} {one.asked.mode}".rstrip(),
-                    judged=len(judged), faulted=len(faults),
-                    first="" if first < 0 else str(runs.name[first]),
-                    step=min(faults.get(first, ()), default=None),
-                )
-            )  # fmt: skip
+            rubric = f"{one.rubric} {one.asked.mode}".rstrip()
+            finding = JudgeFinding(one.asked.judge, rubric, len(judged), len(faults))
+            if faults:
+                run, step = runs.name[min(faults)], min(faults[min(faults)], default=None)
+                finding = msgspec.structs.replace(finding, first=str(run), step=step)
+            found.append(finding)
     return tuple(sorted(found, key=lambda one: -one.faulted))
 
 
@@ -414,10 +416,12 @@ def compare_answers(
             ]
             unit = "runs" if all(step is None for _, step in both) else "steps"
             changed = ChangedAnswers(
-                rubric=asked[0], judge=asked[1], before=was[1],
+                rubric=asked[0],
+                judge=asked[1],
+                before=was[1],
                 was=f"version {was[2]}, prompt {was[3]}",
                 changed=stats.proportion(turned, [tasks[run] for run, _ in both], unit_of_n=unit),
                 runs=tuple(lines[:MOST_NAMED]),
-            )  # fmt: skip
+            )
             found.append(changed)
     return tuple(found)

@@ -65,9 +65,16 @@ def draw_labels(
             if (one.step is None) == (question.unit != "step")
         ]
     return draw_queue(
-        store, question, queue=queue, n=n, overlap=overlap, seed=drawn, where=where,
-        norming=norming, chosen=chosen,
-    )  # fmt: skip
+        store,
+        question,
+        queue=queue,
+        n=n,
+        overlap=overlap,
+        seed=drawn,
+        where=where,
+        norming=norming,
+        chosen=chosen,
+    )
 
 
 def _runs_with_curves(store: Store, where: Where | None, *, unresolved: bool) -> list[str]:

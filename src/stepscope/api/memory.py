@@ -46,10 +46,10 @@ def match(
     >>> match(run, ["find"]).matched, match(run, [("find", {"id": 8})]).matched
     (True, False)
     """
+    made, wanted = message_calls(messages), read_reference(reference)
     return compare_calls(
-        message_calls(messages), read_reference(reference), mode=mode, arguments=arguments,
-        overrides=overrides, tolerance=tolerance,
-    )  # fmt: skip
+        made, wanted, mode=mode, arguments=arguments, overrides=overrides, tolerance=tolerance
+    )
 
 
 def read_reference(reference: Reference) -> list[ReferenceCall]:
@@ -99,6 +99,5 @@ def read_sources(given: Source | Iterable[Source]) -> list[str | bytes]:
     try:
         return [json.dumps(listed, default=lambda one: one.model_dump()).encode()]
     except (AttributeError, TypeError, ValueError, RecursionError) as e:
-        raise UsageError(
-            f"neither paths nor runs: {e}; give messages, or paths and bytes alone"
-        ) from e
+        said = "give messages, or paths and bytes alone"
+        raise UsageError(f"neither paths nor runs: {e}; {said}") from e

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from stepscope.api import views
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from stepscope.score.judges import DryRun, JudgePlan, JudgingResult
     from stepscope.store import PurgeResult
     from stepscope.values import Unmeasured
+
+
+# One name or several.
+Names: TypeAlias = str | Sequence[str]
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -145,11 +149,16 @@ class Notebook(Closeable):
         """
         self.store.fix_weights(self.settings.weights)
         added = import_traces(
-            self.store, read_sources(paths), format_name=format_name, limits=self.settings.limits,
+            self.store,
+            read_sources(paths),
+            format_name=format_name,
+            limits=self.settings.limits,
             strict=strict,
             filling=RunDefaults(agent, agent_version, dict(tags or {}), workflow, task, trial),
-            workers=workers, progress=progress or ignore_progress, read=read,
-        )  # fmt: skip
+            workers=workers,
+            progress=progress or ignore_progress,
+            read=read,
+        )
         self.give_declared_cases()
         if added.known:
             from stepscope.api.verdict_import import outrank_verdicts
@@ -174,9 +183,13 @@ class Notebook(Closeable):
         self.store.fix_weights(self.settings.weights)
         self.give_declared_cases()
         return score_runs(
-            self.store, measures=measures, where=combine_filters(where, since),
-            declared=self.settings.declared, workers=workers, progress=progress,
-        )  # fmt: skip
+            self.store,
+            measures=measures,
+            where=combine_filters(where, since),
+            declared=self.settings.declared,
+            workers=workers,
+            progress=progress,
+        )
 
     def report(
         self,
@@ -216,11 +229,14 @@ class Notebook(Closeable):
             chosen = among if chosen is None else among & chosen
             self.score(where=chosen, since=since, progress=progress)
         value = build_report(
-            self.store, where=chosen, since=since, by=by,
+            self.store,
+            where=chosen,
+            since=since,
+            by=by,
             seed=self.settings.seed if seed is None else seed,
             look_first=look_first,
             rubric_version=rubric_version,
-        )  # fmt: skip
+        )
         return views.ReportView(
             value, self.show, self.store, where=chosen, since=since, settings=self.settings
         )
@@ -376,10 +392,10 @@ class Notebook(Closeable):
         """
         from stepscope.api.agreement import view_calibration
 
+        chosen, drawn = combine_filters(where, since), self.settings.seed if seed is None else seed
         return view_calibration(
-            self.store, rubric, where=combine_filters(where, since), names=raters,
-            version=rubric_version, seed=self.settings.seed if seed is None else seed,
-        )  # fmt: skip
+            self.store, rubric, where=chosen, names=raters, version=rubric_version, seed=drawn
+        )
 
     def calibrate_localise(self) -> LocaliseFit:
         """Fit the ranking of suspects to the steps that people named; keep it where it is better.
@@ -393,9 +409,9 @@ class Notebook(Closeable):
 
     def judge(
         self,
-        rubrics: str | Sequence[str] = "axes",
+        rubrics: Names = "axes",
         *,
-        judges: str | Sequence[str],
+        judges: Names,
         where: str | None = None,
         since: str | None = None,
         how: JudgingOptions | None = None,
@@ -433,9 +449,14 @@ class Notebook(Closeable):
         names, asked = self._asking(judges, rubrics, asks_of, how, self.ledger)
         limit, batch = Budget(budget, most), asked.options.batch
         opened = judging.open_access(
-            self.settings, self.ledger, names, asked.judges, budget=limit, models=models,
+            self.settings,
+            self.ledger,
+            names,
+            asked.judges,
+            budget=limit,
+            models=models,
             batch=batch,
-        )  # fmt: skip
+        )
         if asked.options.sample is not None:
             judging.keep_sample(self.store, self.settings, asked, asked.options.sample)
         notes = consume_tests(asked, self.settings)
@@ -443,9 +464,9 @@ class Notebook(Closeable):
 
     def judge_cost(
         self,
-        rubrics: str | Sequence[str] = "axes",
+        rubrics: Names = "axes",
         *,
-        judges: str | Sequence[str] = (),
+        judges: Names = (),
         where: str | None = None,
         since: str | None = None,
         how: JudgingOptions | None = None,
@@ -480,12 +501,7 @@ class Notebook(Closeable):
         return replace(found, missing=missing, again_usd=usd)
 
     def judge_requests(
-        self,
-        rubrics: str | Sequence[str] = "axes",
-        *,
-        judges: str | Sequence[str],
-        run: str,
-        how: JudgingOptions | None = None,
+        self, rubrics: Names = "axes", *, judges: Names, run: str, how: JudgingOptions | None = None
     ) -> tuple[PlannedRequest, ...]:
         """Return what `judge --again` would send about one run, whole; sends nothing."""
         from msgspec.structs import replace
@@ -499,11 +515,7 @@ class Notebook(Closeable):
         return judging.plan_requests(asked)
 
     def judge_findings(
-        self,
-        rubrics: str | Sequence[str] = "axes",
-        *,
-        where: str | None = None,
-        since: str | None = None,
+        self, rubrics: Names = "axes", *, where: str | None = None, since: str | None = None
     ) -> tuple[JudgeFinding, ...]:
         """Return what judges found by these rubrics in the chosen runs, the most faults first."""
         import stepscope.api.judging as judging
@@ -513,9 +525,9 @@ class Notebook(Closeable):
 
     def rejudge(
         self,
-        rubrics: str | Sequence[str] = "axes",
+        rubrics: Names = "axes",
         *,
-        judges: str | Sequence[str] = (),
+        judges: Names = (),
         where: str | None = None,
         since: str | None = None,
         how: JudgingOptions | None = None,
@@ -538,9 +550,17 @@ class Notebook(Closeable):
         chosen = combine_filters(where, since)
         earlier, judges, how = judging.ask_again(self.store, rubrics, chosen, judges, how)
         judged = self.judge(
-            rubrics, judges=judges, where=where, since=since, how=how, budget_usd=budget_usd,
-            budget=budget, models=models, progress=progress, stopping=stopping,
-        )  # fmt: skip
+            rubrics,
+            judges=judges,
+            where=where,
+            since=since,
+            how=how,
+            budget_usd=budget_usd,
+            budget=budget,
+            models=models,
+            progress=progress,
+            stopping=stopping,
+        )
         now = judging.read_first_answers(self.store, rubrics, chosen)
         turned = judging.compare_answers(self.store, earlier, now)
         return judging.RejudgeResult(judged=judged, turned=turned)
@@ -553,8 +573,8 @@ class Notebook(Closeable):
 
     def _asking(
         self,
-        judges: str | Sequence[str],
-        rubrics: str | Sequence[str],
+        judges: Names,
+        rubrics: Names,
         where: Where | None,
         how: JudgingOptions | None,
         ledger: Ledger | None,
@@ -564,8 +584,7 @@ class Notebook(Closeable):
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 
         names = judging.unique_names(judges, "judge")
-        asked = judging.unique_names(rubrics, "rubric")
-        how = how or DEFAULT_OPTIONS
+        asked, how = judging.unique_names(rubrics, "rubric"), how or DEFAULT_OPTIONS
         plan = judging.plan_questions(
             self.store, self.settings, names, asked, where=where, options=how, ledger=ledger
         )
@@ -598,11 +617,15 @@ class Notebook(Closeable):
         from stepscope.api.agreement import view_agreement
 
         return view_agreement(
-            self.store, rubric, where=combine_filters(where, since), by=by, names=raters,
+            self.store,
+            rubric,
+            where=combine_filters(where, since),
+            by=by,
+            names=raters,
             version=rubric_version,
             seed=self.settings.seed if seed is None else seed,
             threshold=threshold,
-        )  # fmt: skip
+        )
 
     def disputes(
         self,
@@ -668,9 +691,8 @@ class Notebook(Closeable):
             look = self.report(where=f"id = '{found.id}'").value.look_first
             suspects = look[0].suspects if look else ()
             if not suspects:
-                raise UsageError(
-                    f"nothing in {found.name!r} is suspected; run stepscope score, or name --step"
-                )
+                said = "is suspected; run stepscope score, or name --step"
+                raise UsageError(f"nothing in {found.name!r} {said}")
             step, why = suspects[0].step, suspects[0].evidence
         return promote_run(found, step, why)
 
@@ -761,6 +783,11 @@ class Notebook(Closeable):
             ConfigError: Parquet is asked for and pyarrow is not installed.
         """
         return export_runs(
-            self.store, str(out), format=format, verdicts=verdicts, force=force,
-            where=combine_filters(where, since), progress=progress or ignore_progress,
-        )  # fmt: skip
+            self.store,
+            str(out),
+            format=format,
+            verdicts=verdicts,
+            force=force,
+            where=combine_filters(where, since),
+            progress=progress or ignore_progress,
+        )

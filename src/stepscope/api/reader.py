@@ -81,9 +81,8 @@ class StoreReader:
             file = self.path.stat()
         except OSError:
             self._shut()
-            raise UsageError(
-                f"no store at {str(self.path)!r} any more; import runs again"
-            ) from None
+            said = f"no store at {str(self.path)!r} any more; import runs again"
+            raise UsageError(said) from None
         before, seen = self._store, (file.st_dev, file.st_ino)
         if before is not None:
             if self._seen == (*seen, before.changes()):

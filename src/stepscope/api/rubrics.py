@@ -24,13 +24,8 @@ from stepscope.calibrate.history import RubricHistory, trace_rubric
 from stepscope.calibrate.ratings import Item
 from stepscope.cases.split import find_split
 from stepscope.errors import UsageError
+from stepscope.judges import judgement
 from stepscope.judges import lock as locks
-from stepscope.judges.judgement import (
-    JudgingOptions,
-    configured_judge,
-    record_measure,
-    record_prompt,
-)
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, load_rubric, load_rubrics, system_prompt
 from stepscope.model import Answer, Record
 from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS, Change
@@ -44,7 +39,7 @@ from stepscope.store.where import Where
 from stepscope.values import Unmeasured, format_count, format_estimate
 
 
-class RubricState(msgspec.Struct, frozen=True, kw_only=True):
+class RubricState(msgspec.Struct, frozen=True):
     """A rubric as `rubric list` shows it."""
 
     name: str
@@ -71,16 +66,16 @@ def list_rubrics(names: Sequence[str], folder: Path = Path()) -> tuple[RubricSta
     own = [one.path for one in lock.rubric if one.path]
     rubrics = load_rubrics(names or (*BUILT_IN_RUBRICS, *(str(folder / one) for one in own)))
     why = {one.name: locks.explain_unlocked(one, lock) for one in rubrics}
-    return tuple([
-        RubricState(name=x.name, version=x.version, unlocked=why[x.name], entry=lock.get(x.name))
-        for x in rubrics
-    ])  # fmt: skip
+    return tuple([RubricState(x.name, x.version, why[x.name], lock.get(x.name)) for x in rubrics])
 
 
 def lock_rubrics(
-    store: Store | None, settings: Settings, names: Sequence[str], where: Where | None = None,
+    store: Store | None,
+    settings: Settings,
+    names: Sequence[str],
+    where: Where | None = None,
     folder: Path = Path(),
-) -> tuple[locks.LockedRubric, ...]:  # fmt: skip
+) -> tuple[locks.LockedRubric, ...]:
     """Lock rubrics as they are, with what the store knows of them; return their entries.
 
     The development set is every run that some judge answered by a rubric, at any version, but for
@@ -94,10 +89,11 @@ def lock_rubrics(
             entry = locks.lock_rubric(rubric, paths.get(rubric.name, ""), lock)
             if store is not None:
                 records = [
-                    one for one in store.records(where, measure=record_measure(rubric))
+                    one
+                    for one in store.records(where, measure=judgement.record_measure(rubric))
                     if one.family not in NOT_MODELS and one.trajectory not in tested
-                ]  # fmt: skip
-                entry = _describe(store, entry, record_measure(rubric), records)
+                ]
+                entry = _describe(store, entry, judgement.record_measure(rubric), records)
             entries.append(entry)
         locks.write_lock(folder, lock.put(entries))
     return tuple(entries)
@@ -231,7 +227,7 @@ def adopt_judge(
             f"{rubric.name} is not in {locks.LOCK_FILE}, so which labels tuned it is not known; "
             f"stepscope rubric lock {name}"
         )
-    measure = record_measure(rubric)
+    measure = judgement.record_measure(rubric)
     records = list(store.records(where, measure=measure))
     sides = [_choose_side(records, one, v) for one, v in zip(judges, versions, strict=True)]
     if sides[0] == sides[1]:
@@ -245,8 +241,11 @@ def adopt_judge(
         names=(rubric.name, ", version ".join(sides[0]), ", version ".join(sides[1])),
         tasks=dict(zip(runs.id.tolist(), number_tasks(runs).tolist(), strict=True)),
         tuned={id_ for id_ in runs.id.tolist() if id_[: locks.ID_DIGITS] in tuned},
-        left_out=left_out, seconds=seconds, margin=margin, seed=seed,
-    )  # fmt: skip
+        left_out=left_out,
+        seconds=seconds,
+        margin=margin,
+        seed=seed,
+    )
     if found.decision.outcome == "pass" and sides[1][1] == entry.version:
         judge, _, snapshot = sides[1][0].partition("@")
         with locks.change_lock(folder) as lock:
@@ -258,13 +257,9 @@ def adopt_judge(
 
 def _choose_side(records: Sequence[Record], judge: str, version: str | None) -> tuple[str, str]:
     """Return the judge, with its snapshot, and the version that are meant; else `UsageError`."""
-    held = {
-        (one.judge, one.version)
-        for one in records
-        if one.family not in NOT_MODELS
-        and not one.repeat
-        and judge in (one.judge, one.judge.partition("@")[0])
-    }
+    first = [one for one in records if one.family not in NOT_MODELS and not one.repeat]
+    named = [one for one in first if judge in (one.judge, one.judge.partition("@")[0])]
+    held = {(one.judge, one.version) for one in named}
     usual = [one for one in held if MODE not in one[1] and version in (None, one[1])]
     if not usual:
         there = ", ".join(sorted({f"{who}, version {v}" for who, v in held})) or "no answers of it"
@@ -272,10 +267,9 @@ def _choose_side(records: Sequence[Record], judge: str, version: str | None) -> 
     latest = max((one[1] for one in usual), key=judge_version_order)
     chosen = sorted(one for one in usual if one[1] == latest)
     if len(chosen) > 1:
-        raise UsageError(
-            f"{len(chosen)} snapshots of {judge} answered under version {latest}; name one: "
-            + ", ".join(one[0] for one in chosen)
-        )
+        names = ", ".join(one[0] for one in chosen)
+        said = f"{len(chosen)} snapshots of {judge} answered under version {latest}"
+        raise UsageError(f"{said}; name one: {names}")
     return chosen[0]
 
 
@@ -288,24 +282,30 @@ def _answers_of(records: Sequence[Record], side: tuple[str, str]) -> dict[Item, 
 
 
 def choose_fixed_runs(
-    store: Store, settings: Settings, names: Sequence[str], *, judges: Sequence[str], n: int,
-    how: JudgingOptions, changes: Sequence[Change] = (),
-) -> list[JudgingOptions]:  # fmt: skip
+    store: Store,
+    settings: Settings,
+    names: Sequence[str],
+    *,
+    judges: Sequence[str],
+    n: int,
+    how: judgement.JudgingOptions,
+    changes: Sequence[Change] = (),
+) -> list[judgement.JudgingOptions]:
     """Return how to ask judges about n fixed runs again: those of earlier occasions, then a draw.
 
     With changes it is a draw that is asked about once with each. An occasion that was stopped goes
     on. `UsageError` where too few runs were judged before.
     """
-    asked = {configured_judge(one, settings.judges).name for one in judges}
+    asked = {judgement.configured_judge(one, settings.judges).name for one in judges}
     only: dict[str, frozenset[str]] = {}
     occasions = {0}
     for rubric in load_named_rubrics(names):
         if rubric.kind == "score":
             raise UsageError(f"{rubric.name}: scores vary; stepscope calibrate sigma measures that")
         at: dict[int, set[tuple[str, str]]] = {}
-        for one in store.records(measure=record_measure(rubric)):
+        for one in store.records(measure=judgement.record_measure(rubric)):
             judge = one.judge.partition("@")[0]
-            if judge in asked and one.prompt == record_prompt(rubric, how):
+            if judge in asked and one.prompt == judgement.record_prompt(rubric, how):
                 at.setdefault(one.repeat, set()).add((judge, one.trajectory))
         first = {judge: {run for who, run in at.get(0, ()) if who == judge} for judge in asked}
         later = {} if changes else at

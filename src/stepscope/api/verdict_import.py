@@ -46,16 +46,21 @@ from stepscope.model.trajectory import GIVEN_AS
 from stepscope.safety.text import visible_line
 from stepscope.store import Store
 from stepscope.store.where import parse_moment
+from stepscope.values import format_count
 
 # What a column is called where nobody says.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
-    "run": ("run", "id", "trajectory", "run_id", "trace_id", "session_id"), "step": ("step",),
-    "label": ("label", "verdict", "outcome", "passed"), "value": ("value", "score", "reward"),
+    "run": ("run", "id", "trajectory", "run_id", "trace_id", "session_id"),
+    "step": ("step",),
+    "label": ("label", "verdict", "outcome", "passed"),
+    "value": ("value", "score", "reward"),
     "judge": ("judge", "rater", "annotator", "who", "by", "source"),
-    "axis": ("axis", "aspect", "rubric"), "confidence": ("confidence",),
-    "cites": ("cites", "cited_step_indices"), "reason": ("reason", "rationale"),
+    "axis": ("axis", "aspect", "rubric"),
+    "confidence": ("confidence",),
+    "cites": ("cites", "cited_step_indices"),
+    "reason": ("reason", "rationale"),
     "repeat": ("repeat",),
-}  # fmt: skip
+}
 # What users do after a run, in a file of proxies.
 SIGNALS = ("regenerated", "abandoned", "continued_unedited", "returned")
 # A message quotes no more than this of a cell, and names so many rows; the rest are counted.
@@ -106,6 +111,7 @@ _EXPORTED = "\0exported"
 # Before the name of a field, in the cells of a row that was one step of a map.
 _UNFOLDED = "\0"
 
+Row = verdicts.VerdictFileRow
 VerdictKey = tuple[str, int | None, str, int, int]  # the last: the round of norming
 VerdictContent = tuple[str | None, float | None]
 
@@ -145,8 +151,8 @@ class AddedVerdicts(msgspec.Struct, frozen=True, kw_only=True):
         ]
         lines += _name_first(self.refused, aside)
         if self.conflicts:
-            noun = "run" if len(self.conflicts) == 1 else "runs"
-            lines.append(f"outcomes that contradict each other: {len(self.conflicts):,} {noun}")
+            runs = format_count(len(self.conflicts), "run")
+            lines.append(f"outcomes that contradict each other: {runs}")
             lines += _name_first(self.conflicts[:_NAMED], len(self.conflicts))
         if self.outranked:
             noun = "verdict of judges is" if self.outranked == 1 else "verdicts of judges are"
@@ -209,9 +215,8 @@ class VerdictImport:
         """
         for field in columns:
             if field not in USUAL_COLUMNS:
-                raise UsageError(
-                    f"--map {field}=...: no such field; expected {', '.join(USUAL_COLUMNS)}"
-                )
+                known = ", ".join(USUAL_COLUMNS)
+                raise UsageError(f"--map {field}=...: no such field; expected {known}")
         # What the user's own rubric may be answered with, by its name.
         self._menus: dict[str, tuple[str, ...]] = {}
         if rubric is not None and rubric.endswith(".md"):
@@ -230,7 +235,7 @@ class VerdictImport:
         for recorded, id_of in store.recorder_ids().items():
             self._runs.setdefault(recorded, None if id_of is None else self._runs.get(id_of))
         # Outcomes that were read and not given yet, each with its row.
-        self.outcomes: list[tuple[verdicts.VerdictFileRow, str, TraceLabel]] = []
+        self.outcomes: list[tuple[Row, str, TraceLabel]] = []
         self._said: dict[str, dict[VerdictKey, VerdictContent]] = {}
         self.alone = False  # whether every row is new, whatever was said before
         self.known = self.empty = 0
@@ -245,13 +250,11 @@ class VerdictImport:
             column = name.removesuffix("-1").partition(".")[0]
             if column not in cells and name.removesuffix("-1") not in cells:
                 raise UsageError(f"--map {field}={name}: no such column; the file has {known}")
-        for fields in (("run",), ("label", "value")):
-            usual = {name for field in fields for name in USUAL_COLUMNS[field]}
-            if not any(field in self._columns for field in fields) and not cells.keys() & usual:
-                what = fields[0]
-                raise UsageError(
-                    f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
-                )
+        for what, *others in (("run",), ("label", "value")):
+            usual = {name for field in (what, *others) for name in USUAL_COLUMNS[field]}
+            if not {what, *others} & self._columns.keys() and not cells.keys() & usual:
+                said = f"no column says the {what}; the file has {known}: --map {what}=COLUMN"
+                raise UsageError(said)
 
     def menu(self, name: str) -> tuple[str, ...] | None:
         """Return what a rubric may be answered with; None where nothing here knows the rubric."""
@@ -268,7 +271,7 @@ class VerdictImport:
         except ConfigError:
             return None
 
-    def unfold(self, row: verdicts.VerdictFileRow) -> list[verdicts.VerdictFileRow]:
+    def unfold(self, row: Row) -> list[Row]:
         """Return the rows that a row stands for: `{"label": {"1": 1, "3": -1}}` is one a step.
 
         A row that another tool exported is one for each of its labels.
@@ -286,7 +289,7 @@ class VerdictImport:
                 ]
         return [row]
 
-    def record(self, row: verdicts.VerdictFileRow) -> Record | Label | None:
+    def record(self, row: Row) -> Record | Label | None:
         """Return a row as a record, or as a label of people; None where it says nothing new."""
         cells = row.cells
         kind, person = str(cells.get("kind") or "").upper(), self._family == records.HUMAN
@@ -321,10 +324,7 @@ class VerdictImport:
         key, said = (run, found.step, rater, repeat, turn), (found.label, found.value)
         before = self._before(found.measure)
         if key in before and before[key] != said:
-            was, now = (
-                " ".join(str(part) for part in content if part is not None)
-                for content in (before[key], said)
-            )
+            was, now = (" ".join(str(x) for x in y if x is not None) for y in (before[key], said))
             why = f"said {was!r} before, now {now!r}; give another reading its own repeat"
             raise RefusedRow("contradicts", why)
         made: Record | Label
@@ -335,9 +335,12 @@ class VerdictImport:
             made = Record(
                 trajectory=run,
                 answer=msgspec.structs.replace(found, reason=reason),
-                version=records.GIVEN_VERSION, family=self._family, judge=rater, rubric=name,
+                version=records.GIVEN_VERSION,
+                family=self._family,
+                judge=rater,
+                rubric=name,
                 repeat=repeat,
-            )  # fmt: skip
+            )
         self.rubrics[name] += 1
         self.raters[rater] = None
         if key in before:
@@ -358,19 +361,27 @@ class VerdictImport:
         seconds = _number("seconds", cells.get("seconds"), share=False)
         try:
             return Label(
-                trajectory=run, measure=said.measure, annotator=annotator,
+                trajectory=run,
+                measure=said.measure,
+                annotator=annotator,
                 label=None if said.measure == records.STEP_SCORES else said.label,
-                value=said.value, step=said.step, decided=said.label != records.UNCERTAIN,
+                value=said.value,
+                step=said.step,
+                decided=said.label != records.UNCERTAIN,
                 queue=queue,
                 probability=_number("probability", cells.get("probability")),
                 policy=str(cells.get("policy") or "")[:_QUOTED],
                 blind=_TRUTHS.get(str(cells.get("blind")).lower()),
                 seconds=None if seconds is None else max(seconds, 0.0),
-                repeat=repeat, cites=said.cites, confidence=said.confidence, reason=said.reason,
-                round=numbers["round"] or 0, position=numbers["position"],
+                repeat=repeat,
+                cites=said.cites,
+                confidence=said.confidence,
+                reason=said.reason,
+                round=numbers["round"] or 0,
+                position=numbers["position"],
                 given_at=_moment(cells.get("given_at")),
                 expanded=tuple(str(cells.get("expanded") or "").split()),
-            )  # fmt: skip
+            )
         except DataError as e:
             raise RefusedRow("no number", str(e)) from e
 
@@ -454,13 +465,16 @@ class VerdictImport:
         step = self._step_of(row, run, steps)
         if name == records.STEP_SCORES and step is None:
             raise RefusedRow("no step", "a score without a step; map a column to step")
+        whole = name == records.STEP_SCORES or name in OWN
         return Verdict(
-            name if name == records.STEP_SCORES or name in OWN else records.JUDGE_PREFIX + name,
-            value=value, label=label, step=step,
+            name if whole else records.JUDGE_PREFIX + name,
+            value=value,
+            label=label,
+            step=step,
             cites=_cites(self._cell(row, "cites"), steps) or (() if step is None else (step,)),
             reason=self._text(row, "reason"),
             confidence=_number("confidence", self._cell(row, "confidence")),
-        )  # fmt: skip
+        )
 
     def _outcome(self, cells: Mapping[str, Json]) -> TraceLabel | None:
         """Return what a row says of its run's outcome, as a label; None where it says nothing.
@@ -485,13 +499,21 @@ class VerdictImport:
         extra: dict[str, Json] = {GIVEN_AS: who if who in ("check", "reward") else "label"}
         if reward is not None:
             extra["reward"] = reward
-        return TraceLabel(
-            kind="outcome", category=status, annotator=who,
-            reason=self._store.redactor.redact(self._text(cells, "reason")),
-            extra=extra,
-        )  # fmt: skip
+        why = self._store.redactor.redact(self._text(cells, "reason"))
+        return TraceLabel(kind="outcome", category=status, annotator=who, reason=why, extra=extra)
 
-    def give_outcomes(self) -> tuple[int, list[tuple[verdicts.VerdictFileRow, RefusedRow]]]:
+    def give_labels(
+        self, people: Sequence[tuple[Row, Label]], refuse: Callable[[Row, RefusedRow], None]
+    ) -> int:
+        """Store labels, count what was known, refuse what contradicts; return how many are new."""
+        fates = self._store.append_labels([label for _, label in people]) if people else []
+        for (row, label), fate in zip(people, fates, strict=True):
+            if fate == "contradicts":
+                refuse(row, RefusedRow(fate, f"{label.annotator} said otherwise of it before"))
+        self.known += fates.count("known")
+        return sum(fate in ("new", "replaced") for fate in fates)
+
+    def give_outcomes(self) -> tuple[int, list[tuple[Row, RefusedRow]]]:
         """Give the runs their outcomes; return how many are new, and the rows refused."""
         new, refused, people = 0, [], list[Label]()
         fates = self._store.give_outcomes([(run, label) for _, run, label in self.outcomes])
@@ -531,11 +553,9 @@ class VerdictImport:
         if self._family == records.HUMAN and said == records.UNCERTAIN:
             return said  # whatever is asked, a person may say that it cannot be decided
         if allowed is not None and said not in allowed:
-            raise RefusedRow(
-                "off the menu",
-                f"label {_quote(said)} is not on the menu of {name}: {', '.join(allowed)}; "
-                "--labels translates, as --labels yes=correct,no=incorrect",
-            )
+            why = f"label {_quote(said)} is not on the menu of {name}: {', '.join(allowed)}; "
+            why += "--labels translates, as --labels yes=correct,no=incorrect"
+            raise RefusedRow("off the menu", why)
         return said
 
     def _before(self, measure: str) -> dict[VerdictKey, VerdictContent]:
@@ -699,19 +719,6 @@ def read_proxies(store: Store, stream: Stream, placebo: str | None = None) -> Pr
     return Proxies(rows=count, signals=signals, quarantined=dict(kinds), refused=tuple(refused))
 
 
-def _append_people(
-    store: Store, people: Sequence[tuple[verdicts.VerdictFileRow, Label]], adding: VerdictImport,
-    refuse: Callable[[verdicts.VerdictFileRow, RefusedRow], None],
-) -> int:  # fmt: skip
-    """Store labels; return how many are new, count what was known, refuse what contradicts."""
-    fates = store.append_labels([label for _, label in people]) if people else []
-    for (row, label), fate in zip(people, fates, strict=True):
-        if fate == "contradicts":
-            refuse(row, RefusedRow(fate, f"{label.annotator} said otherwise of it before"))
-    adding.known += fates.count("known")
-    return sum(fate in ("new", "replaced") for fate in fates)
-
-
 def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVerdicts:
     """Read a file of verdicts into the store.
 
@@ -722,10 +729,10 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
     count = new = 0
     checked = False
     batch: list[Record] = []
-    people: list[tuple[verdicts.VerdictFileRow, Label]] = []
+    people: list[tuple[Row, Label]] = []
     broken: list[Quarantined] = []
 
-    def refuse(row: verdicts.VerdictFileRow, why: RefusedRow) -> None:
+    def refuse(row: Row, why: RefusedRow) -> None:
         adding.quarantined[why.kind] += 1
         where = f"row {row.place}: {why}" if row.tabular else str(why)
         broken.append(Quarantined(reason=where, offset=row.place, raw=row.raw, uri=stream.uri))
@@ -752,25 +759,29 @@ def add_verdicts(store: Store, stream: Stream, adding: VerdictImport) -> AddedVe
             elif record is not None:
                 batch.append(record)
         if len(batch) + len(people) >= _BATCH:
-            new += store.append(batch) + _append_people(store, people, adding, refuse)
+            new += store.append(batch) + adding.give_labels(people, refuse)
             batch, people = [], []
     if not count:
         raise TraceError(f"{stream.uri}: no rows; expected a header and verdicts, or JSON lines")
-    new += store.append(batch) + _append_people(store, people, adding, refuse)
+    new += store.append(batch) + adding.give_labels(people, refuse)
     given, refused = adding.give_outcomes()
     new += given
     for row, why in refused:
         refuse(row, why)
     store.quarantine(broken)
+    first = broken[:_NAMED]
+    places = ["" if x.reason.startswith("row ") else f"byte {x.offset}: " for x in first]
     return AddedVerdicts(
-        uri=stream.uri, rows=count, new=new, known=adding.known, empty=adding.empty,
-        quarantined=dict(adding.quarantined), rubrics=dict(sorted(adding.rubrics.items())),
+        uri=stream.uri,
+        rows=count,
+        new=new,
+        known=adding.known,
+        empty=adding.empty,
+        quarantined=dict(adding.quarantined),
+        rubrics=dict(sorted(adding.rubrics.items())),
         raters=tuple(adding.raters),
         unknown=tuple(name for name in sorted(adding.rubrics) if adding.menu(name) is None),
-        refused=tuple(
-            one.reason if one.reason.startswith("row ") else f"byte {one.offset}: {one.reason}"
-            for one in broken[:_NAMED]
-        ),
+        refused=tuple(at + one.reason for at, one in zip(places, first, strict=True)),
         conflicts=tuple(adding.conflicts()),
         outranked=outrank_verdicts(store) if given else 0,
-    )  # fmt: skip
+    )

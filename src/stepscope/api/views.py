@@ -270,9 +270,16 @@ class ReportView(DocumentView[types.Report]):
         if isinstance(self._rows, Store):
             page = list_calibration(self._rows, self._settings or Settings())
         html.write_html(
-            self._rows, self.value, place, embed=embed, where=where, since=since, gates=told,
-            kept=kept, calibration=page,
-        )  # fmt: skip
+            self._rows,
+            self.value,
+            place,
+            embed=embed,
+            where=where,
+            since=since,
+            gates=told,
+            kept=kept,
+            calibration=page,
+        )
         return place
 
     def charts(self) -> dict[str, alt.TopLevelMixin]:
