@@ -68,12 +68,9 @@ def draft_goals(store: Store, where: Where | None) -> GoalDraft:
             without += 1
         else:
             drafts.setdefault((run.workflow, run.task or run.case.task), found)
-    return GoalDraft(
-        text=goals_toml((*task, goals) for task, goals in drafts.items()),
-        tasks=len(drafts),
-        goals=sum(map(len, drafts.values())),
-        without_subgoals=without,
-    )
+    text = goals_toml((*task, goals) for task, goals in drafts.items())
+    count = sum(map(len, drafts.values()))
+    return GoalDraft(text=text, tasks=len(drafts), goals=count, without_subgoals=without)
 
 
 def load_named_rubrics(names: str | Sequence[str]) -> tuple[Rubric, ...]:
@@ -126,14 +123,9 @@ def plan_questions(
                         "another judge, leave these runs out, or leave out --strict-families"
                     )
     key = store.secret("fence")
+    key = key if ledger is None else ledger.fence_key(key)
     return JudgePlan(
-        store,
-        rubrics=chosen,
-        judges=named,
-        where=where,
-        options=options,
-        drawn=drawn,
-        key=key if ledger is None else ledger.fence_key(key),
+        store, rubrics=chosen, judges=named, where=where, options=options, drawn=drawn, key=key
     )
 
 

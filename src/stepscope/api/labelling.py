@@ -59,11 +59,8 @@ def draw_labels(
     elif queue == "disagreement":
         name = question.measure.removeprefix(JUDGE_PREFIX)
         disputes = notebook.disputes(name, where=None if where is None else where.text or None)
-        chosen = [
-            (one.run, one.step)
-            for one in disputes
-            if (one.step is None) == (question.unit != "step")
-        ]
+        whole = question.unit != "step"
+        chosen = [(one.run, one.step) for one in disputes if (one.step is None) == whole]
     return draw_queue(
         store,
         question,

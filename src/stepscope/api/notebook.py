@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import replace
+
 from stepscope.api import views
 from stepscope.api.exporting import Exported, Target, VerdictsAs, export_runs
 from stepscope.api.memory import Source, read_sources
@@ -437,8 +439,6 @@ class Notebook(Closeable):
             ConfigError: no such rubric or judge, a key is missing, or a price is not known.
             EnvironmentFault: the disk is full; calling again goes on.
         """
-        from msgspec.structs import replace
-
         import stepscope.api.judging as judging
         from stepscope.api.rubrics import consume_tests
         from stepscope.ledger.budget import Budget
@@ -474,8 +474,6 @@ class Notebook(Closeable):
         again: bool = False,
     ) -> DryRun:
         """Return what `judge`, or with `again` `rejudge`, would ask and cost; needs no key."""
-        from msgspec.structs import replace
-
         import stepscope.api.judging as judging
         from stepscope.models.prices import Prices
         from stepscope.score.judges import OLDER, dry_run
@@ -504,8 +502,6 @@ class Notebook(Closeable):
         self, rubrics: Names = "axes", *, judges: Names, run: str, how: JudgingOptions | None = None
     ) -> tuple[PlannedRequest, ...]:
         """Return what `judge --again` would send about one run, whole; sends nothing."""
-        from msgspec.structs import replace
-
         import stepscope.api.judging as judging
         from stepscope.judges.judgement import DEFAULT_OPTIONS
 

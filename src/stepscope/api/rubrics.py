@@ -88,12 +88,12 @@ def lock_rubrics(
         for rubric in load_named_rubrics(names):
             entry = locks.lock_rubric(rubric, paths.get(rubric.name, ""), lock)
             if store is not None:
-                records = [
-                    one
-                    for one in store.records(where, measure=judgement.record_measure(rubric))
-                    if one.family not in NOT_MODELS and one.trajectory not in tested
+                measure = judgement.record_measure(rubric)
+                told = [
+                    x for x in store.records(where, measure=measure) if x.family not in NOT_MODELS
                 ]
-                entry = _describe(store, entry, judgement.record_measure(rubric), records)
+                records = [one for one in told if one.trajectory not in tested]
+                entry = _describe(store, entry, measure, records)
             entries.append(entry)
         locks.write_lock(folder, lock.put(entries))
     return tuple(entries)

@@ -272,13 +272,9 @@ class FileShapes(Closeable):
             self._known[judge] = *known[:2], known[2] + grid
         sigma, correlation, _ = self._known[judge]
         self._repeats = max(self._repeats, int(part.repeats.max()))
+        sizes, repeats, quantum = part.sizes, part.repeats, self._quantum
         found = weigh_fleet(
-            scores,
-            part.sizes,
-            sigma=sigma,
-            repeats=part.repeats,
-            quantum=self._quantum,
-            correlation=correlation,
+            scores, sizes, sigma=sigma, repeats=repeats, quantum=quantum, correlation=correlation
         )
         most = sigma.high if isinstance(sigma, Estimate) else sigma
         return replace(part, found=found, sigma=most)

@@ -290,14 +290,6 @@ NAMED_EXAMPLES = 5
 _PASSED = {"pass": True, "fail": False}
 
 
-def read_agent_steps(rows: Rows, table: RunTable, judged: Sequence[JudgeAnswers]) -> Acted:
-    """Return the agent's steps of each run whose steps were judged, None of the others."""
-    ids = table.runs.id.tolist()
-    of_steps = [one for one in judged if one.asked.measure.startswith((STEP_LABELS, "behaviour."))]
-    known = load_agent_steps(rows, table.runs, {ids[at] for one in of_steps for at in one.runs})
-    return [known.get(run) for run in ids]
-
-
 def count_pattern_runs(
     judged: Sequence[JudgeAnswers],
     groups: Sequence[types.Profile],
@@ -447,7 +439,10 @@ def build_panels(
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(BESIDE)]
-    steps = read_agent_steps(rows, table, asked)
+    ids = table.runs.id.tolist()
+    of_steps = [one for one in asked if one.asked.measure.startswith((STEP_LABELS, "behaviour."))]
+    known = load_agent_steps(rows, table.runs, {ids[at] for one in of_steps for at in one.runs})
+    steps = [known.get(run) for run in ids]  # the agent's steps, None where no step was judged
     all_ = sorted(votes.read_aspects(rows, table, asked, steps), key=lambda one: _place(one.rubric))
     claims = votes.adjust_claims([votes.claim_differences(aspect, groups, seed) for aspect in all_])
     whole = [

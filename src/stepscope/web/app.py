@@ -317,10 +317,7 @@ async def media_blob(request: Request) -> Response:
     return _attachment(content, f"{name[:16]}.bin", "application/octet-stream")
 
 
-def _figures_file(found: ChosenRuns) -> Response:
-    return csv_response(flatten_figures(found.report), "figures")
-
-
+_figures_file = chosen_file(lambda x: csv_response(flatten_figures(x.report), "figures"))
 FILE_ROUTES = [
     Route("/favicon.ico", favicon),
     Route("/static/{name:path}", static_asset),
@@ -328,7 +325,7 @@ FILE_ROUTES = [
     Route("/api/events", event_stream),
     Route("/api/runs.csv", chosen_file(lambda x: csv_response(flatten_runs(x.runs), "runs"))),
     Route("/api/runs.json", chosen_file(lambda x: json_response(x.runs, "runs"))),
-    Route("/api/figures.csv", chosen_file(_figures_file)),
+    Route("/api/figures.csv", _figures_file),
     Route("/api/report.json", chosen_file(lambda x: json_response(x.report, "report"))),
     Route("/api/run/{run}", run_json),
     Route("/api/blob/{sha256}", media_blob),

@@ -155,7 +155,8 @@ async def first_page(request: Request) -> Response:
 async def question_page(request: Request) -> Response:
     """Return the page with what is asked now."""
     desk = get_desk(request)
-    page = label_page.make_label_page(await desk.run(desk.show))
+    body = pages.lay_out("label_page", await desk.run(desk.show))
+    page = pages.Page(name="label", title="Label", body=body)
     head = web.lay_out_head(page, [("/label", page.title, True)])
     foot = pages.lay_out("foot", about=desk.task.store, specs={}, addresses=SCRIPTS, page=page.name)
     return HTMLResponse(head + page.body + foot)

@@ -15,7 +15,7 @@ from stepscope.calibrate.judges import describe_labels
 from stepscope.labels.session import AskedItem, LabelSession
 from stepscope.model import Step, Trajectory
 from stepscope.report import words
-from stepscope.report.render.pages import Page, lay_out
+from stepscope.report.render.pages import lay_out
 from stepscope.report.render.run_page import WHO, lay_out_call, lay_out_part, lay_out_results
 from stepscope.safety.text import visible_line
 from stepscope.values import format_count
@@ -127,8 +127,3 @@ def lay_out_end(session: LabelSession, names: dict[str, str]) -> Markup:
     waiting, other = bool(session.draw.overlap) and said is None, said[0] if said else ""
     who = {"other": other, "annotator": session.annotator, "waiting": waiting}
     return lay_out("label_end", gone=gone, line=line, rows=rows, **who, **_progress(session))
-
-
-def make_label_page(body: Markup) -> Page:
-    """Return the page that holds a question, or the end."""
-    return Page(name="label", title="Label", body=lay_out("label_page", body=body))

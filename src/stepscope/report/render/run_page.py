@@ -261,10 +261,8 @@ def _outline_row(line: StepLine, data: RunData, to: StepAddress) -> Markup:
     told = line.share is not None and line.share >= narration.TOLD_SHARE
     chance = words.format_chance(line.share) if told and line.share is not None else ""
     who = step.agent if data.several_agents and step.actor == "agent" else ""
-    event = {"event": line.event, "sign": narration.EVENT_SIGNS[line.event], "number": line.step}
-    return lay_out(
-        "outline_row", to(line.step), **event, who=who, sentence=line.sentence, chance=chance
-    )
+    href, sign = to(line.step), narration.EVENT_SIGNS[line.event]
+    return lay_out("outline_row", href, line.event, line.step, sign, who, line.sentence, chance)
 
 
 def _pattern_lines(data: RunData, to: StepAddress) -> Iterator[Markup]:

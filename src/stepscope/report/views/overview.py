@@ -7,7 +7,7 @@ reasons. A group without shares of shapes counts the labels of its runs instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -305,18 +305,14 @@ def tabulate_shapes_of(
     if any(shapes.unmeasured for shapes in held):
         lost = [", ".join(f"{n:,} {kind}" for kind, n in s.unmeasured.items()) for s in held]
         rows.append(("without a shape", [said or "0" for said in lost]))
-    columns, notes = (doc.TableColumn("shape"), *titles), list(describe_basis(held))
+    notes = [*dict.fromkeys(f"scores: {s.source}; noise: {s.sigma}" for s in held)]
+    absent = [s.no_shares for s in held if s.no_shares is not None]
+    notes += dict.fromkeys(f"no shares: {a.reason}; runs by their own label" for a in absent)
+    columns = (doc.TableColumn("shape"), *titles)
     made = [doc.make_row(doc.TableCell(label, level=1), *cells) for label, cells in rows]
     return doc.Table(
         "shapes", columns, made, corner="Shapes", notes=notes, layout="beside", own=True
     )
-
-
-def describe_basis(held: Sequence[types.Shapes]) -> Iterator[str]:
-    """Yield where the scores come from, their noise, and why there are no shares."""
-    yield from dict.fromkeys(f"scores: {s.source}; noise: {s.sigma}" for s in held)
-    absent = [s.no_shares for s in held if s.no_shares is not None]
-    yield from dict.fromkeys(f"no shares: {a.reason}; runs by their own label" for a in absent)
 
 
 def tabulate_shape_differences(

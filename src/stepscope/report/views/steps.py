@@ -202,8 +202,11 @@ def tell_call(
     """Return one sentence about a call: what is done, and how it went."""
     before = history.same.get(made.position)
     if made.failed:
-        amounts = find_amounts(made)
-        said = "Pays {1} of {0}".format(*amounts) if amounts else _tell_action(made, VALUE)
+        # What was due and what was given, where a refusal names both.
+        amounts = _AMOUNTS.search(quote_error(made))
+        said = _tell_action(made, VALUE)
+        if amounts is not None:
+            said = f"Pays {_amount(amounts[2])} of {_amount(amounts[1])}"
         if again := history.errors.get(made.position):
             return f"{said}; same mistake as at {join_steps(again)}"
         said += "; refused" if infer_effect(made.call.name) == "write" else "; fails"
@@ -226,12 +229,6 @@ def find_expected(made: Exchange, goals: Sequence[SubGoal]) -> list[tuple[str, J
     """Return how a call differs from the nearest expected one that the run never made."""
     near = [find_lacks(made, goal) for goal in goals if goal.tool == made.call.name]
     return min(near, key=len, default=[])
-
-
-def find_amounts(made: Exchange) -> tuple[str, str] | None:
-    """Return what was due and what was given, where a refusal names both."""
-    found = _AMOUNTS.search(quote_error(made))
-    return None if found is None else (_amount(found[1]), _amount(found[2]))
 
 
 def _amount(text: str) -> str:
