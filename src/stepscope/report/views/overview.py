@@ -435,16 +435,26 @@ def _passes(
 
 def list_breaks(rows: Sequence[RunListRow]) -> list[tuple[str, int, int, int]]:
     """Return what failing runs show, with counts: failed that do, passed that do, passed."""
+    kinds = Counter(
+        (
+            row.outcome,
+            row.faults or (),
+            row.reached is not None and row.reached < 1,
+            not row.calls,
+            bool(row.violations),
+            bool(row.failed_calls),
+        )
+        for row in rows
+    )
     found: dict[str, list[int]] = {}
-    passing = sum(row.outcome == "pass" for row in rows)
-    for row in rows:
-        shown = [f"have a proved fault of {axis}" for axis in row.faults or ()]
-        if row.reached is not None and row.reached < 1:
-            shown.append("miss a call that is expected" if row.calls else "make no call at all")
-        shown += ["break a rule"] * bool(row.violations)
-        shown += ["meet a tool error"] * bool(row.failed_calls)
-        for said in shown if row.outcome != "unknown" else ():
-            found.setdefault(said, [0, 0])[row.outcome == "pass"] += 1
+    passing = 0
+    for (outcome, faults, missed, silent, broken, errors), count in kinds.items():
+        passing += count * (outcome == "pass")
+        shown = [f"have a proved fault of {axis}" for axis in faults]
+        shown += ["make no call at all" if silent else "miss a call that is expected"] * missed
+        shown += ["break a rule"] * broken + ["meet a tool error"] * errors
+        for said in shown if outcome != "unknown" else ():
+            found.setdefault(said, [0, 0])[outcome == "pass"] += count
     breaks = [(said, failed, passed, passing) for said, (failed, passed) in found.items() if failed]
     return sorted(breaks, key=lambda one: (-one[1], one[2], one[0]))
 
