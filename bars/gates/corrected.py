@@ -36,7 +36,7 @@ from stepscope.gates.corrected import (
     count_looks,
 )  # fmt: skip
 from stepscope.gates.decide import ALPHA
-from stepscope.gates.rates import GateTest
+from stepscope.gates.rates import GateTest, Spending
 from stepscope.gates.sample import Sample, SampleRun, build_arm
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import GateAnswer, GateOutcome
@@ -83,7 +83,7 @@ def decide(
     arms, why, _ = correct_arms(gate, [(len(one.runs), one) for one in samples], given, 0)
     spent = look_alpha(1, ALPHA)
     if why:
-        return raw.answer(raw.p, spent, spent).outcome
+        return raw.answer(Spending(raw.p, spent, spent)).outcome
     return decide_arms(gate, raw, arms, looked)
 
 
@@ -113,7 +113,7 @@ def decide_arms(
     assert found.low is not None
     above = found.low > (gate.bound if gate.rule == "proof" else 0.0)
     p = 0.0 if above else 1.0
-    return answer_corrected(gate, raw, arms, weight, [], p, spent, spent).outcome
+    return answer_corrected(gate, raw, arms, weight, [], Spending(p, spent, spent)).outcome
 
 
 def decide_rate(sample: Sample, labels: Sequence[Label], looked: int | None) -> GateOutcome:
@@ -126,7 +126,9 @@ def decide_drop(now: Sample, before: Sample, labels: Sequence[Label]) -> tuple[s
     raw = build_drop_test(DROP, build_arm(DROP, now), build_arm(DROP, before), seed=0, most=999)
     assert isinstance(raw, GateTest)
     spent = look_alpha(1, ALPHA)
-    return decide(DROP, raw, [now, before], labels, 1), raw.answer(raw.p, spent, spent).outcome
+    return decide(DROP, raw, [now, before], labels, 1), raw.answer(
+        Spending(raw.p, spent, spent)
+    ).outcome
 
 
 class Bar:

@@ -18,23 +18,13 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from stepscope import stats
+from stepscope import stats, values
 from stepscope.calibrate.ratings import Item, label_of
 from stepscope.model import Answer, Verdict
 from stepscope.model.labels import Label, Queue, settle_labels
 from stepscope.model.records import UNCERTAIN, Figure
 from stepscope.stats.sample import EstimateFrame, make_estimate, make_value
 from stepscope.stats.sequential import betting_limits, labels_to_adopt
-from stepscope.values import (
-    Decision,
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_estimate,
-    format_limits,
-    format_percent,
-)
 
 MARGIN = 0.05
 # Queues whose items were chosen for what raters or rules said of them: they tune, and test nothing;
@@ -60,7 +50,7 @@ class Adoption(msgspec.Struct, frozen=True, kw_only=True):
     difference: Figure  # new less old; its limits hold at every look
     discordance: float | None  # the share of labels on which one of the two is right alone
     left_out: dict[str, int]  # labels, by why
-    decision: Decision
+    decision: values.Decision
     more: int | None  # labels that are likely still needed; None where that is not known
     minutes: float | None  # of people, for these; None where no label has its seconds
 
@@ -123,7 +113,7 @@ def compare_judges(
     seen = discordance if n >= FEWEST_SEEN and discordance else DISCORDANCE
     once, watched = labels_to_adopt(seen, margin, rng=np.random.default_rng(seed))
     frame = EstimateFrame(level=0.9, unit="share", unit_of_n="labels", n_tasks=len(right))
-    difference: Figure = Unmeasured("insufficient_data", "no label was judged by both sides")
+    difference: Figure = values.Unmeasured("insufficient_data", "no label was judged by both sides")
     if n:
         each = np.array([np.mean([b - a for a, b in np.array(of, int)]) for of in right.values()])
         limits = float(each.mean()), *betting_limits(each)
@@ -146,38 +136,38 @@ def compare_judges(
     )  # fmt: skip
 
 
-def decide_adoption(difference: Figure, margin: float) -> Decision:
+def decide_adoption(difference: Figure, margin: float) -> values.Decision:
     """Return pass (adopt), fail (refuse) or undecided, by limits that hold at every look."""
-    points = format_percent(margin).replace(" %", " points")
-    if isinstance(difference, Unmeasured):
-        return Decision("undecided", f"{difference.kind}: {difference.reason}")
+    points = values.format_percent(margin).replace(" %", " points")
+    if isinstance(difference, values.Unmeasured):
+        return values.Decision("undecided", f"{difference.kind}: {difference.reason}")
     if difference.low is None or difference.high is None:
-        return Decision("undecided", difference.no_interval)
+        return values.Decision("undecided", difference.no_interval)
     if difference.low > -margin:
-        return Decision("pass", f"adopt: it is not worse by {points}")
+        return values.Decision("pass", f"adopt: it is not worse by {points}")
     if difference.high < -margin:
-        return Decision("fail", f"refuse: it is worse by more than {points}")
-    return Decision("undecided", f"a loss of {points} is neither shown nor excluded")
+        return values.Decision("fail", f"refuse: it is worse by more than {points}")
+    return values.Decision("undecided", f"a loss of {points} is neither shown nor excluded")
 
 
 def _lines(found: Adoption) -> Iterator[str]:
     share, once, watched = found.needed
     later = "thousands" if watched is None else f"about {watched:,}"
     yield (
-        f"To adopt a judge that is as good takes {once:,} labels at {format_percent(share)} "
+        f"To adopt a judge that is as good takes {once:,} labels at {values.format_percent(share)} "
         f"discordance if they are counted once,"
     )
     yield f"{later} if they are looked at as they come, as here (80 % power)."
     yield f"{found.rubric}: {found.new} in the place of {found.old}"
     for name, figure in ((found.old, found.old_right), (found.new, found.new_right)):
-        yield f"  right, {name}: {format_estimate(figure)}"
-    if isinstance(found.difference, Estimate):
+        yield f"  right, {name}: {values.format_estimate(figure)}"
+    if isinstance(found.difference, values.Estimate):
         one = found.difference
-        limits = format_limits(one.low, one.high, one.unit) or one.no_interval
-        of = f"{format_count(one.n, 'label')} of {format_count(one.n_tasks, 'task')}"
-        yield f"  difference {format_difference(one.value, one.unit)}, {limits}, {of}"
+        limits = values.format_limits(one.low, one.high, one.unit) or one.no_interval
+        of = f"{values.format_count(one.n, 'label')} of {values.format_count(one.n_tasks, 'task')}"
+        yield f"  difference {values.format_difference(one.value, one.unit)}, {limits}, {of}"
     for why, n in found.left_out.items():
-        yield f"  left out: {format_count(n, 'label')}, {why}"
+        yield f"  left out: {values.format_count(n, 'label')}, {why}"
     yield found.decision.reason
     if found.more is None:
         yield "how many labels would decide is not known"
@@ -185,4 +175,4 @@ def _lines(found: Adoption) -> Iterator[str]:
         price = (
             "no label has its seconds" if found.minutes is None else f"{found.minutes:.0f} minutes"
         )
-        yield f"likely still needed: {format_count(found.more, 'label')} ({price})"
+        yield f"likely still needed: {values.format_count(found.more, 'label')} ({price})"

@@ -22,6 +22,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from stepscope import stats
+from stepscope.calibrate import types
 from stepscope.calibrate.confidence import (
     calibrated_confidences,
     calibration_curves,
@@ -29,26 +30,13 @@ from stepscope.calibrate.confidence import (
     rubric_changes,
 )
 from stepscope.calibrate.ratings import WHAT_ENTERS, RaterKey, RatingTable, read_ratings
-from stepscope.calibrate.types import (
-    Agreement,
-    Dispute,
-    GroupAgreement,
-    ProofAgreement,
-    RubricAgreement,
-)
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.rubrics import load_rubric
 from stepscope.measures.rule import INCORRECT
 from stepscope.model.records import NOT_MODELS, UNCERTAIN, Figure
 from stepscope.safety.text import escape_formula, visible_line
-from stepscope.stats.interrater import (
-    CoefficientName,
-    Metric,
-    RatedItems,
-    SharedWeights,
-    category_shares,
-    first_bad_step,
-)
+from stepscope.stats import interrater
+from stepscope.stats.interrater import CoefficientName, Metric, RatedItems, SharedWeights
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.store import Store
 from stepscope.store.columns import Rows
@@ -84,7 +72,7 @@ def group_agreement(
     *,
     # the agreement expected of calibrated confidences, where there are such
     weighted: Figure | None = None,
-) -> GroupAgreement:
+) -> types.GroupAgreement:
     """Return how far raters agree by every coefficient, on what two of them or more rated."""
     kept, codes, runs = _stack(ratings, groups)
     columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
@@ -106,16 +94,16 @@ def group_agreement(
     if two and ratings.unit == "steps" and (bad := failing_codes(ratings)):
         # Those of the next pair of raters are lower, so that they begin anew.
         places = np.concatenate([np.flatnonzero(k) - at * len(k) for at, k in enumerate(kept)])
-        exact, near, by_chance = first_bad_step(np.isin(codes, bad), runs, places)
+        exact, near, by_chance = interrater.first_bad_step(np.isin(codes, bad), runs, places)
         figures |= {"first_bad": exact, "first_bad.within_one": near}
     if weighted is not None:
         figures["weighted"] = weighted
     used = (
-        category_shares(codes, categories=max(len(ratings.labels), 1))
+        interrater.category_shares(codes, categories=max(len(ratings.labels), 1))
         if (len(codes) > 0 and len(ratings.labels) <= MOST_LABELS)
         else None
     )
-    return GroupAgreement(
+    return types.GroupAgreement(
         raters=raters, of=of, n=len(codes), figures=figures,
         prevalence=None if used is None else _prevalence(used.mean(axis=0)),
         first_bad_by_chance=by_chance,
@@ -137,7 +125,7 @@ def failing_codes(ratings: RatingTable) -> list[int]:
     return [code for code, label in enumerate(ratings.labels) if label in failing]
 
 
-def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
+def compare_proofs(ratings: RatingTable) -> Iterator[types.ProofAgreement]:
     """Yield the precision and recall of the rules' proofs beside each rater, items by run.
 
     What the rules could not check for want of an input is no miss of theirs.
@@ -154,7 +142,7 @@ def compare_proofs(ratings: RatingTable) -> Iterator[ProofAgreement]:
             right = (told & (said == proved)).astype(np.float64)
             same = [place for place, name in enumerate(ratings.labels) if name in labels]
             of, among = told & (said >= 0), ran & np.isin(said, same)
-            yield ProofAgreement(
+            yield types.ProofAgreement(
                 rater=ratings.voices[at].name,
                 precision=stats.proportion(right[of], ratings.runs[of]),
                 recall=stats.proportion(right[among], ratings.runs[among]),
@@ -371,7 +359,7 @@ CELLS = 1_000_000
 
 def find_disputes(
     ratings: RatingTable, *, within: bool = False, most: int | None = None
-) -> list[Dispute]:
+) -> list[types.Dispute]:
     """Return the items on which raters of different families disagree, the most telling first.
 
     First where both sides commit themselves, then by the share of pairs that disagree, then by how
@@ -408,7 +396,7 @@ def find_disputes(
         keys[3, rows] = (apart & ~open_[a] & ~open_[b]).any(axis=1)
     ordered = [at for at in np.lexsort(-keys).tolist() if keys[2, at] > 0]
     return [
-        Dispute(
+        types.Dispute(
             aspect=ratings.aspect, run=run, name=ratings.names.get(run, ""), step=step,
             answers=ratings.answers((run, step)), apart=float(keys[2, at]),
         )
@@ -429,7 +417,7 @@ def _ranks(ratings: RatingTable) -> Floats:
     return found
 
 
-def queue_csv(queue: Iterable[Dispute]) -> str:
+def queue_csv(queue: Iterable[types.Dispute]) -> str:
     """Return the queue as CSV, one row an answer."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -461,14 +449,14 @@ def measure_agreement(
     version: str | None = None,  # of rubrics, that judges answered under; None: that of most runs
     seed: int = 0,
     threshold: float = THRESHOLD,  # kappa below which a rubric is to be sharpened
-) -> Agreement:
+) -> types.Agreement:
     """Return how far the raters of some runs agree, on each rubric that a judge or person rated.
 
     One aspect a rubric and granularity, by name; none where nobody but the rules rated.
     """
     found = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
-    return Agreement(
+    return types.Agreement(
         aspects=tuple(
             rubric_agreement(
                 one, seed, threshold=threshold,
@@ -486,7 +474,7 @@ def measure_agreement_by(
     rows: Rows, field: str, *, rubric: str | None = None, where: Where | None = None,
     raters: Container[RaterKey] | None = None, version: str | None = None, seed: int = 0,
     threshold: float = THRESHOLD,
-) -> tuple[Agreement, ...]:  # fmt: skip
+) -> tuple[types.Agreement, ...]:  # fmt: skip
     """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
     groups = []
     for value, chosen in _groups(rows, field, where):
@@ -528,7 +516,7 @@ def rubric_agreement(
     at_once: tuple[int, int] = (1, 1),  # how many rubrics, and judges, are decided together
     # probability of each run that could have been drawn for the rubric; empty: all were judged
     drawn: Mapping[str, float] = MappingProxyType({}),
-) -> RubricAgreement:
+) -> types.RubricAgreement:
     """Return the agreement on one rubric."""
     known = calibration_curves(rated)
     likely = calibrated_confidences(rated, known)
@@ -538,10 +526,10 @@ def rubric_agreement(
     names = tuple(rated.voices[at].name for at in every)
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     alone = dict.fromkeys(NOMINAL, Unmeasured("insufficient_data", reason))
-    return RubricAgreement(
+    return types.RubricAgreement(
         name=rated.aspect, unit=rated.unit, items=len(rated.items),
         runs=len({run for run, _ in rated.items}), labels=rated.labels, raters=rated.raters(),
-        together=GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
+        together=types.GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
         else group_agreement(rated, [every], names, "all", weights),
         pairs=tuple(
@@ -562,7 +550,7 @@ def rubric_agreement(
 def labelling_queue(
     rows: Rows, *, rubric: str | None = None, where: Where | None = None,
     raters: Container[RaterKey] | None = None, version: str | None = None,
-) -> tuple[Dispute, ...]:  # fmt: skip
+) -> tuple[types.Dispute, ...]:  # fmt: skip
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.
@@ -572,7 +560,7 @@ def labelling_queue(
     return tuple(dispute for turn in turns for dispute in turn if dispute is not None)
 
 
-def _families(rated: RatingTable, weights: SharedWeights) -> Iterator[GroupAgreement]:
+def _families(rated: RatingTable, weights: SharedWeights) -> Iterator[types.GroupAgreement]:
     columns: dict[str, list[int]] = {}
     for at in rated.readers:
         columns.setdefault(rated.voices[at].family, []).append(at)

@@ -17,15 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope import stats
+from stepscope.calibrate import ratings
 from stepscope.calibrate.agreement import agreement_figure
-from stepscope.calibrate.ratings import (
-    Item,
-    RaterVerdicts,
-    label_of,
-    load_agent_steps,
-    rater_answer,
-    read_raters,
-)
+from stepscope.calibrate.ratings import RaterVerdicts
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
 from stepscope.model.records import (
@@ -107,11 +101,14 @@ def compare_modes(
     pairs += [(STEP_SCORES, CONTEXTUAL_SCORES)] if STEP_SCORES in measures else []
     held = {name: list(rows.records(where, measure=name)) for pair in pairs for name in pair}
     of = {name: {record.trajectory for record in records} for name, records in held.items()}
-    own = load_agent_steps(rows, chosen, {run for a, b in pairs for run in of[a] & of[b]})
+    own = ratings.load_agent_steps(rows, chosen, {run for a, b in pairs for run in of[a] & of[b]})
     found = []
     for pair in pairs:
         alone, within = (
-            {(voice.family, voice.name): voice for voice in read_raters(held[name], "steps", own)}
+            {
+                (voice.family, voice.name): voice
+                for voice in ratings.read_raters(held[name], "steps", own)
+            }
             for name in pair
         )
         for key in sorted(alone.keys() & within.keys()):
@@ -134,7 +131,7 @@ def _compare_judge(
     )
     shared = alone.said.keys() & within.said.keys()
     last = {run: step for run, step in sorted((run, step or 0) for run, step in shared)}
-    items: list[Item] = []
+    items: list[ratings.Item] = []
     first: list[Verdict] = []  # the isolated answers
     second: list[Verdict] = []  # the contextual answers
     for item in sorted(shared, key=lambda i: (names[i[0]], i[0], i[1] or 0)):
@@ -152,7 +149,7 @@ def _compare_judge(
     if not items:
         return None
     runs = codes(run for run, _ in items)
-    said = [(label_of(b), label_of(a)) for a, b in zip(first, second, strict=True)]
+    said = [(ratings.label_of(b), ratings.label_of(a)) for a, b in zip(first, second, strict=True)]
     table: dict[str, dict[str, int]] = {}
     if scored:
         values = [np.array([v.value for v in side], np.float64) for side in (first, second)]
@@ -196,8 +193,8 @@ def _compare_judge(
         most=tuple(
             ModeGap(
                 run=items[at][0], name=names[items[at][0]], step=items[at][1] or 0,
-                isolated=rater_answer(alone.name, alone.family, first[at]),
-                contextual=rater_answer(alone.name, alone.family, second[at]),
+                isolated=ratings.rater_answer(alone.name, alone.family, first[at]),
+                contextual=ratings.rater_answer(alone.name, alone.family, second[at]),
                 difference=float(differences[at]) if scored else None,
             )
             for at in _largest_gaps(first, second, differences, scored=scored)

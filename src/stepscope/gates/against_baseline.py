@@ -26,10 +26,10 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.gates import rates
-from stepscope.gates.rates import GateTest
+from stepscope.gates.rates import GateTest, Spending
 from stepscope.gates.sample import Arm
 from stepscope.gates.settings import GatePolicy
-from stepscope.gates.types import Cause, GateAnswer, answer_undecided
+from stepscope.gates.types import GateAnswer, answer_undecided
 from stepscope.stats.comparison import POWER, Comparison
 from stepscope.stats.permutation import detectable_ratio, detectable_rise, pair_trials
 from stepscope.stats.sample import Bools, codes
@@ -45,6 +45,8 @@ from stepscope.values import (
 # Permutations drawn, and the p at or below which more are drawn.
 STAGES = ((999, 0.05), (9_999, 0.002), (99_999, 0.0))
 FEW, MANY = STAGES[0][0], STAGES[-1][0]
+# The runs under test, and those of the baseline.
+Sides = tuple[Arm, Arm]
 
 
 def permute_in_stages(
@@ -73,21 +75,15 @@ def smallest_possible_p(now: Arm, before: Arm, worst: float) -> float:
     """
     runs, old = Counter(now.cases.tolist()), Counter(before.cases.tolist())
     at_worst = Counter(
-        case for case, top in zip(before.cases.tolist(), before.bad.tolist(), strict=True)
+        case
+        for case, top in zip(before.cases.tolist(), before.bad.tolist(), strict=True)
         if top >= worst
-    )  # fmt: skip
+    )
     p = 1.0
     for case in runs.keys() & old.keys():
         ways = comb(at_worst[case] + runs[case], runs[case])
         p *= ways / comb(old[case] + runs[case], runs[case])
     return p if np.isin(before.bad, (0.0, 1.0)).all() else max(p, 1 / (1 + MANY))
-
-
-def largest_possible_drop(now: Arm, before: Arm) -> float:
-    """Return the drop against this baseline if every current run were bad."""
-    shared = np.isin(before.cases, now.cases)
-    _, at = np.unique(before.cases[shared], return_inverse=True)
-    return 1 - float(np.mean(np.bincount(at, before.bad[shared]) / np.bincount(at)))
 
 
 def build_drop_test(
@@ -105,48 +101,52 @@ def build_drop_test(
         said = f"{format_count(len(shared), 'case')} of the baseline measured in these runs: "
         said += "two or more are needed"
         return answer_undecided("too_few_cases" if shared else "no_shared_cases", said)
+    best_runs = now.filled(bad=False), before.filled(bad=True)
     if gate.rule == "proof":
-        p = rates.p_above(
-            lambda at: _effect(now.filled(bad=False), before.filled(bad=True), at, seed), gate.bound
-        )
+        p = rates.p_above(lambda at: _effect(*best_runs, at, seed), gate.bound)
         return GateTest(p, partial(_answer_drop_proof, gate, now, before, measured, seed))
     best = measured
     if now.n_lost or before.n_lost:
-        best_runs = now.filled(bad=False), before.filled(bad=True)
         found = compare_bad_runs(*best_runs, seed=seed, most=most)
         best = found if isinstance(found, Comparison) else measured
     beyond = _effect_value(best) > gate.bound + rates.TOLERANCE
-    answer = partial(_answer_drop, gate, now, before, measured, seed, beyond=beyond)
+    answer = partial(_answer_drop, gate, (now, before), measured, seed, beyond)
     power = partial(_say_power, gate, now.measured(), before.measured(), measured, seed)
     return GateTest(best.p, answer, power=power)
 
 
 def _answer_drop(
-    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int,
-    p_adjusted: float, alpha: float, alone: float, *, beyond: bool,
-) -> GateAnswer:  # fmt: skip
+    gate: GatePolicy, sides: Sides, measured: Comparison, seed: int, beyond: bool, at: Spending
+) -> GateAnswer:
     """Fail where the drop is no chance and above the margin; pass where it could be seen.
 
     `measured` is over the runs that have answers; `beyond` says whether the drop exceeds the margin
     with lost runs at their best.
     """
-    effect = measured.effect
-    said = say_drop(gate, measured)
-    if p_adjusted <= alpha and beyond:
-        return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=effect)
+    now, before = sides
+    effect, said = measured.effect, say_drop(gate, measured)
+    if at.p <= at.alpha and beyond:
+        return GateAnswer("fail", f"{said}, p {at.p:.2g}", estimate=effect)
     plain = now.measured(), before.measured()
-    lowest, largest = smallest_possible_p(*plain, 1.0), largest_possible_drop(*plain)
-    if lowest > alone or largest <= gate.bound + rates.TOLERANCE:
+    # The drop against this baseline if every current run were bad.
+    shared = np.isin(plain[1].cases, plain[0].cases)
+    _, case = np.unique(plain[1].cases[shared], return_inverse=True)
+    of_case = np.bincount(case, plain[1].bad[shared]) / np.bincount(case)
+    largest = 1 - float(np.mean(of_case))
+    if smallest_possible_p(*plain, 1.0) > at.alone or largest <= gate.bound + rates.TOLERANCE:
         said += "; even if every run were bad, these cases could not show it"
         return answer_undecided("too_few_cases", said, effect)
     if now.n_lost or before.n_lost:
         worst = compare_bad_runs(now.filled(bad=True), before.filled(bad=False), seed=seed)
-        rare = isinstance(worst, Comparison) and worst.p <= alpha
+        rare = isinstance(worst, Comparison) and worst.p <= at.alpha
         if rare and _effect_value(worst) > gate.bound + rates.TOLERANCE:
-            lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-            said += f"; were {lost} bad, it would fail"
+            said += f"; were {_say_lost(now)} bad, it would fail"
             return answer_undecided("not_measured", said, effect)
-    return GateAnswer(outcome="pass", reason=said, estimate=effect)
+    return GateAnswer("pass", said, estimate=effect)
+
+
+def _say_lost(now: Arm) -> str:
+    return rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
 
 
 def _say_power(
@@ -168,9 +168,12 @@ def _say_power(
     if np.isin(now.bad, (0.0, 1.0)).all() and np.isin(before.bad, (0.0, 1.0)).all():
         seen = detectable_rise(
             [(int(a), b, int(c), d) for a, b, c, d in counts.values()],
-            alpha=alone, margin=gate.bound, power=POWER, alike=measured.p > alone,
+            alpha=alone,
+            margin=gate.bound,
+            power=POWER,
+            alike=measured.p > alone,
             rng=np.random.default_rng(seed),
-        )  # fmt: skip
+        )
     if seen is None:
         error = (measured.sd or 0.0) / sqrt(measured.n)
         z, power = NormalDist().inv_cdf(1 - alone), NormalDist().inv_cdf(POWER)
@@ -184,23 +187,22 @@ def _say_power(
 
 
 def _answer_drop_proof(
-    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int,
-    p_adjusted: float, alpha: float, alone: float,
-) -> GateAnswer:  # fmt: skip
+    gate: GatePolicy, now: Arm, before: Arm, measured: Comparison, seed: int, at: Spending
+) -> GateAnswer:
     """Pass or fail where a limit lies clear of the margin."""
     effect, said = measured.effect, say_drop(gate, measured)
-    if p_adjusted <= alpha:
-        return GateAnswer(outcome="fail", reason=said, estimate=effect)
-    worst, best = now.filled(bad=True), before.filled(bad=False)
-    if rates.is_below(lambda at: _effect(worst, best, at, seed), gate.bound, rates.PROOF * alpha):
-        return GateAnswer(outcome="pass", reason=said, estimate=effect)
+    if at.p <= at.alpha:
+        return GateAnswer("fail", said, estimate=effect)
+    alpha, worst = rates.PROOF * at.alpha, (now.filled(bad=True), before.filled(bad=False))
+    if rates.is_below(lambda level: _effect(*worst, level, seed), gate.bound, alpha):
+        return GateAnswer("pass", said, estimate=effect)
     plain = now.measured(), before.measured()
-    if rates.is_below(lambda at: _effect(*plain, at, seed), gate.bound, rates.PROOF * alpha):
+    if rates.is_below(lambda level: _effect(*plain, level, seed), gate.bound, alpha):
         said += "; were all that is missing bad, it would not pass"
         return answer_undecided("not_measured", said, effect)
     needed, away = None, abs(_effect_value(measured) - gate.bound)
     if away > rates.TOLERANCE and measured.sd:
-        share = rates.PROOF * alpha if _effect_value(measured) < gate.bound else alone
+        share = alpha if _effect_value(measured) < gate.bound else at.alone
         needed = max(stats.runs_needed(away, measured.sd, level=1 - 2 * share), measured.n + 1)
     more = f"about {format_count(needed, 'case')} would decide" if needed else "it is the margin"
     runs = needed and needed * max(1, round(len(now.at) / measured.n))
@@ -212,7 +214,7 @@ def compare_bad_runs(
 ) -> Comparison | Unmeasured:
     """Compare bad runs now with those of the baseline; the effect is how much more there are."""
     return permute_in_stages(
-        lambda draws: _compare_with_draws(now, before, rates.INTERVAL_LEVEL, seed, draws), most
+        partial(_compare_with_draws, now, before, rates.INTERVAL_LEVEL, seed), most
     )
 
 
@@ -220,17 +222,10 @@ def _compare_with_draws(
     now: Arm, before: Arm, level: float, seed: int, draws: int
 ) -> Comparison | Unmeasured:
     kinds = {**now.unmeasured, **before.unmeasured}
-    return stats.compare_paired(
-        before.bad,
-        before.cases,
-        now.bad,
-        now.cases,
-        rng=np.random.default_rng([seed, draws]),
-        level=level,
-        unmeasured={k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds},
-        draws=draws,
-        tail="upper",
-    )
+    lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in kinds}
+    compare = partial(stats.compare_paired, before.bad, before.cases, now.bad, now.cases)
+    rng = np.random.default_rng([seed, draws])
+    return compare(rng=rng, level=level, unmeasured=lost, draws=draws, tail="upper")
 
 
 def say_drop(gate: GatePolicy, found: Comparison) -> str:
@@ -284,55 +279,53 @@ def build_ratio_test(
         return GateTest(p, partial(_answer_ratio_proof, gate, current, baseline, seed))
     best = current.filled_with(0.0), baseline.filled_with(inf)
     beyond = ratio_of_medians(*best) > gate.bound + rates.TOLERANCE
-    answer = partial(_answer_ratio, gate, current, baseline, seed, beyond=beyond)
+    answer = partial(_answer_ratio, gate, current, baseline, seed, beyond)
     power = partial(_say_ratio_power, gate, current, baseline, seed)
     return GateTest(rank_p(*best, seed=seed, most=most), answer, power=power)
 
 
 def _answer_ratio(
-    gate: GatePolicy, now: Arm, before: Arm, seed: int,
-    p_adjusted: float, alpha: float, alone: float, *, beyond: bool,
-) -> GateAnswer:  # fmt: skip
+    gate: GatePolicy, now: Arm, before: Arm, seed: int, beyond: bool, at: Spending
+) -> GateAnswer:
     """Fail where the lengthening is no chance and above the margin; see `_answer_drop`."""
     shown = _measured_ratio(now, before, seed)
     said = say_ratio(gate, shown)
-    if p_adjusted <= alpha and beyond:
-        return GateAnswer(outcome="fail", reason=f"{said}, p {p_adjusted:.2g}", estimate=shown)
-    if smallest_possible_p(now.measured(), before.measured(), inf) > alone:
+    if at.p <= at.alpha and beyond:
+        return GateAnswer("fail", f"{said}, p {at.p:.2g}", estimate=shown)
+    if smallest_possible_p(now.measured(), before.measured(), inf) > at.alone:
         said += "; however long the runs, these cases could not show it"
         return answer_undecided("too_few_cases", said, shown)
     worst = now.filled_with(inf), before.filled_with(0.0)
     if (
         (now.n_lost or before.n_lost)
         and ratio_of_medians(*worst) > gate.bound + rates.TOLERANCE
-        and rank_p(*worst, seed=seed) <= alpha
+        and rank_p(*worst, seed=seed) <= at.alpha
     ):
-        lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-        return answer_undecided("not_measured", f"{said}; were {lost} long, it would fail", shown)
-    return GateAnswer(outcome="pass", reason=said, estimate=shown)
+        said += f"; were {_say_lost(now)} long, it would fail"
+        return answer_undecided("not_measured", said, shown)
+    return GateAnswer("pass", said, estimate=shown)
 
 
 def _answer_ratio_proof(
-    gate: GatePolicy, now: Arm, before: Arm, seed: int,
-    p_adjusted: float, alpha: float, alone: float,
-) -> GateAnswer:  # fmt: skip
+    gate: GatePolicy, now: Arm, before: Arm, seed: int, at: Spending
+) -> GateAnswer:
     """Pass or fail where a limit lies clear of the margin."""
     shown = _measured_ratio(now, before, seed)
     said = say_ratio(gate, shown)
-    if p_adjusted <= alpha:
-        return GateAnswer(outcome="fail", reason=said, estimate=shown)
+    if at.p <= at.alpha:
+        return GateAnswer("fail", said, estimate=shown)
     limits = partial(estimate_ratio, now.measured(), before.measured(), seed)
-    clear = rates.is_below(limits, gate.bound, rates.PROOF * alpha)
+    clear = rates.is_below(limits, gate.bound, rates.PROOF * at.alpha)
     if clear and not (now.n_lost or before.n_lost):
-        return GateAnswer(outcome="pass", reason=said, estimate=shown)
-    cause: Cause = "interval"
-    why = "the limits hold the margin"
+        return GateAnswer("pass", said, estimate=shown)
     if isinstance(shown, Unmeasured) or shown.high is None:
-        cause, why = "too_few_cases", "a limit needs 20 cases that both have"
-    elif clear:
-        lost = rates.say_losses({**now.unmeasured}) or "unmeasured runs of the baseline"
-        cause, why = "not_measured", f"but {lost} could be long"
-    return answer_undecided(cause, f"{said}; {why}", shown)
+        said += "; a limit needs 20 cases that both have"
+        return answer_undecided("too_few_cases", said, shown)
+    if clear:
+        return answer_undecided(
+            "not_measured", f"{said}; but {_say_lost(now)} could be long", shown
+        )
+    return answer_undecided("interval", f"{said}; the limits hold the margin", shown)
 
 
 def _measured_ratio(now: Arm, before: Arm, seed: int) -> Estimate | Unmeasured:
@@ -344,15 +337,9 @@ def _measured_ratio(now: Arm, before: Arm, seed: int) -> Estimate | Unmeasured:
 def estimate_ratio(now: Arm, before: Arm, seed: int, level: float) -> Estimate | Unmeasured:
     """Return the median now over the median of the baseline, on the cases that both have."""
     lost = {k: now.unmeasured.get(k, 0) + before.unmeasured.get(k, 0) for k in now.unmeasured}
-    return stats.median_ratio(
-        before.top,
-        before.cases,
-        np.where(np.isinf(now.top), LONGEST, now.top),
-        now.cases,
-        rng=np.random.default_rng(seed),
-        level=level,
-        unmeasured=lost,
-    )
+    lengths, rng = np.where(np.isinf(now.top), LONGEST, now.top), np.random.default_rng(seed)
+    ratio = partial(stats.median_ratio, before.top, before.cases, lengths, now.cases)
+    return ratio(rng=rng, level=level, unmeasured=lost)
 
 
 def rank_p(now: Arm, before: Arm, *, seed: int, most: int = MANY) -> float:
@@ -361,19 +348,14 @@ def rank_p(now: Arm, before: Arm, *, seed: int, most: int = MANY) -> float:
     values = np.concatenate([before.top, now.top])
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.asarray((np.cumsum(counts) - (counts + 1) / 2)[inverse], dtype=np.float64)
-    found = permute_in_stages(
-        lambda draws: stats.compare_paired(
-            ranks[: len(before.at)],
-            before.cases,
-            ranks[len(before.at) :],
-            now.cases,
-            rng=np.random.default_rng([seed, draws]),
-            unit="ranks",
-            draws=draws,
-            tail="upper",
-        ),
-        most,
-    )
+    first, second = np.split(ranks, [len(before.at)])
+    compare = partial(stats.compare_paired, first, before.cases, second, now.cases)
+
+    def draw(draws: int) -> Comparison | Unmeasured:
+        rng = np.random.default_rng([seed, draws])
+        return compare(rng=rng, unit="ranks", draws=draws, tail="upper")
+
+    found = permute_in_stages(draw, most)
     return found.p if isinstance(found, Comparison) else 1.0
 
 
@@ -381,7 +363,7 @@ def ratio_of_medians(now: Arm, before: Arm) -> float:
     """Return the ratio of medians on shared cases; infinities stand for lost runs."""
     shared = set(now.cases.tolist()) & set(before.cases.tolist())
     sides = [side.top[_is_in_cases(side, shared)] for side in (now, before)]
-    if not len(sides[0]) or not len(sides[1]):
+    if not (len(sides[0]) and len(sides[1])):
         return 1.0
     # Two middle values of which one is infinite have an infinite mean.
     after, first = (float(np.median(side)) for side in sides)

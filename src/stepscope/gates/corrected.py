@@ -52,10 +52,14 @@ class CorrectedArm:
     def rate(self, level: float, *, bad: bool) -> Figure:
         """Return the share of bad runs as people would say, lost ones all bad, or all good."""
         found = stats.corrected_rate(
-            self.judged.top > 0, self.labels.places, self.labels.values, shares=self.labels.shares,
-            clusters=codes(self.judged.cases.tolist()), level=level,
+            self.judged.top > 0,
+            self.labels.places,
+            self.labels.values,
+            shares=self.labels.shares,
+            clusters=codes(self.judged.cases.tolist()),
+            level=level,
             rng=np.random.default_rng(self.seed),
-        )  # fmt: skip
+        )
         n, more = len(self.judged.at), self.absent + self.lost * bad
         if not isinstance(found, Estimate) or not more + self.lost:
             return found
@@ -108,7 +112,7 @@ def correct_gate(
     arms, why, notes = correct_arms(gate, samples, labels, seed)
     if why:
         told = "; ".join(["", "the judge's own rate, uncorrected", *why, *notes])
-        return replace(raw, answer=lambda *ps: _add(raw.answer(*ps), told))
+        return replace(raw, answer=lambda at: _add(raw.answer(at), told))
     at = max(look, count_looks(arms) if looked is None else looked)
     if at > look:
         counted = f", one for {LABELS_A_LOOK} labels; --commit counts them"
@@ -138,11 +142,15 @@ def corrected_effect(arms: Sequence[CorrectedArm], level: float, *, bad: bool) -
 
 
 def answer_corrected(
-    gate: GatePolicy, raw_test: rates.GateTest, arms: Sequence[CorrectedArm], weight: float,
-    notes: Sequence[str], p_adjusted: float, alpha: float, alone: float,
-) -> GateAnswer:  # fmt: skip
+    gate: GatePolicy,
+    raw_test: rates.GateTest,
+    arms: Sequence[CorrectedArm],
+    weight: float,
+    notes: Sequence[str],
+    at: rates.Spending,
+) -> GateAnswer:
     """Pass or fail where the corrected limits lie clear; else say what is missing."""
-    raw = raw_test.answer(raw_test.p, alpha, alone)
+    raw = raw_test.answer(at._replace(p=raw_test.p))
     shown = corrected_effect(arms, rates.INTERVAL_LEVEL, bad=False)
     if not isinstance(shown, Estimate) or shown.low is None or shown.high is None:
         return raw
@@ -155,19 +163,19 @@ def answer_corrected(
     said = f"corrected by people's labels of {have} runs: {said}; uncorrected it would "
     said = "; ".join([f"{said}{_VERBS[raw.outcome]}: {raw.reason}", *notes])
     answer = GateAnswer("pass", said, estimate=estimate, uncorrected=raw.estimate)
-    if p_adjusted <= alpha and shown.value > gate.bound + rates.TOLERANCE:
+    if at.p <= at.alpha and shown.value > gate.bound + rates.TOLERANCE:
         return replace(answer, outcome="fail")
-    z, limit, power = map(NormalDist().inv_cdf, (1 - alone * weight, 0.95, POWER))
+    z, limit, power = map(NormalDist().inv_cdf, (1 - at.alone * weight, 0.95, POWER))
     seen = (z + power) * (shown.high - shown.low) / (2 * limit)
     if gate.rule == "regression" and raw.outcome != "fail":
         could = format_difference(max(seen, gate.bound), "share").removeprefix("+")
         found = replace(answer, outcome=raw.outcome, cause=raw.cause, detectable=seen)
         return _add(found, f"; a drop of {could} would be detected 80 % of the time")
     worst, best = (partial(corrected_effect, arms, bad=bad) for bad in (True, False))
-    if rates.is_below(worst, gate.bound, alpha * weight):
+    if rates.is_below(worst, gate.bound, at.alpha * weight):
         return answer
     answer = replace(answer, outcome="undecided", cause="interval")
-    if rates.is_below(best, gate.bound, alpha * weight):
+    if rates.is_below(best, gate.bound, at.alpha * weight):
         return _add(replace(answer, cause="not_measured"), "; were unmeasured runs bad, no pass")
     away = max(abs(shown.value - gate.bound), rates.TOLERANCE)
     labels = len(arms[0].labels.places)

@@ -22,7 +22,7 @@ from stepscope import registry, stats
 from stepscope.calibrate.drift import find_shifts
 from stepscope.calibrate.judges import NO_LABELS, LabelledRuns, read_run_labels
 from stepscope.errors import UsageError
-from stepscope.gates import against_baseline, rates
+from stepscope.gates import against_baseline, rates, types
 from stepscope.gates.baseline import ID_DIGITS, Design, absences, design_of, load_baseline, said
 from stepscope.gates.corrected import correct_gate
 from stepscope.gates.judged import (
@@ -34,7 +34,7 @@ from stepscope.gates.judged import (
 )
 from stepscope.gates.looks import Looks, look_key, pool_looks, replace_entry
 from stepscope.gates.new_modes import build_modes_test, list_new_cases
-from stepscope.gates.rates import GateTest
+from stepscope.gates.rates import GateTest, Spending
 from stepscope.gates.sample import Absent, Arm, Sample, SampleRun, build_arm, say_no_runs
 from stepscope.gates.settings import (
     GatePolicy,
@@ -43,14 +43,7 @@ from stepscope.gates.settings import (
     rescore_command,
     split_judged,
 )
-from stepscope.gates.types import (
-    CaseFailure,
-    GateAnswer,
-    GateDecision,
-    GateReport,
-    WorkflowDecision,
-    answer_undecided,
-)
+from stepscope.gates.types import CaseFailure, GateAnswer, answer_undecided
 from stepscope.model import Verdict
 from stepscope.model.records import NOT_APPLICABLE, RULES
 from stepscope.safety.redact import scrub_message
@@ -126,9 +119,8 @@ def prepare_workflow(
         log.log = replace_entry(log.log, name, pooled)
         if len(pooled.runs) > len(sample.runs):
             earlier = len(pooled.runs) - len(sample.runs)
-            notes.append(
-                f"{format_count(earlier, 'run')} of earlier looks at this commit are pooled"
-            )
+            runs = format_count(earlier, "run")
+            notes.append(f"{runs} of earlier looks at this commit are pooled")
         sample = pooled
     return WorkflowUnderTest(
         policy=policy,
@@ -170,15 +162,16 @@ def evaluate_gate(
         if alarms.good < FEWEST_GOOD:
             return _ask_regression(gate, setting, alarms)
     found = _ask(gate, setting, alarms)
-    if setting.labels is None or isinstance(found, GateAnswer) or gate.source == RULES:
+    if setting.labels is None or isinstance(found, GateAnswer):
+        return found
+    if gate.source == RULES or gate.rule == "count":
         return found
     samples = [(len(setting.sample.runs), setting.whole)]
     if gate.compares and isinstance(setting.baseline, Sample):
         samples.append((len(setting.baseline.runs), setting.baseline))
-    return found if gate.rule == "count" else correct_gate(
-        gate, found, samples, setting.labels.get(name, NO_LABELS), look=setting.look,
-        looked=setting.sample.labels.get(name, (0, None))[1], seed=setting.seed,
-    )  # fmt: skip
+    labels, look, seed = setting.labels.get(name, NO_LABELS), setting.look, setting.seed
+    looked = setting.sample.labels.get(name, (0, None))[1]
+    return correct_gate(gate, found, samples, labels, look=look, looked=looked, seed=seed)
 
 
 def _answer_drift(
@@ -244,18 +237,16 @@ def _ask_regression(
 
     if isinstance(asked, GateAnswer):
         return explain(asked)
-    return replace(asked, answer=lambda *ps: explain(asked.answer(*ps)))
+    return replace(asked, answer=lambda at: explain(asked.answer(at)))
 
 
-def _answer_whole(
-    worst: GateTest, alone: GateTest | GateAnswer, p_adjusted: float, alpha: float, first: float
-) -> GateAnswer:
+def _answer_whole(worst: GateTest, alone: GateTest | GateAnswer, at: Spending) -> GateAnswer:
     """Pass only where the runs that there are would pass without those that are absent."""
-    found = worst.answer(p_adjusted, alpha, first)
+    found = worst.answer(at)
     if found.outcome != "pass":
         return found
     if isinstance(alone, GateTest):
-        alone = alone.answer(1.0, alpha, first)
+        alone = alone.answer(at._replace(p=1.0))
     return found if alone.outcome == "pass" else alone
 
 
@@ -277,9 +268,8 @@ def _why_incomparable(gate: GatePolicy, setting: WorkflowUnderTest) -> GateAnswe
         if before != now:
             other = before.version != now.version
             said = f"baseline of version {before.version}: " if other else ""
-            said += (
-                f"{name} answers another question in the baseline ({before}) than here ({now}): "
-            )
+            said += f"{name} answers another question in the baseline ({before}) than here "
+            said += f"({now}): "
             again = " --again" if gate.source != RULES else ""
             said += f"score its runs again ({score(name)}{again}), then {update}"
             return answer_undecided("baseline_other_version", said)
@@ -401,37 +391,37 @@ def decide_gates(
     enough: Callable[[], bool] | None = None,
     set_aside: int = 0,  # records among those under test that could not be read
     apart: bool = False,  # the rows hold no run because a baseline was made of it
-) -> GateReport:
+) -> types.GateReport:
     """Return the decisions of all gates of one invocation.
 
     `StoreError` where the records of a measure are of two versions; `UsageError` where there is
     nothing to gate, or two policies of one workflow.
     """
-    _check(policies)
     names = [policy.workflow for policy in policies]
+    if not any(policy.gates for policy in policies):
+        raise UsageError("no gate is declared; add [workflow.NAME.gates] to the settings")
+    if len(set(names)) < len(names):
+        raise UsageError(f"a workflow is gated twice: {', '.join(sorted(names))}")
     asked = [gate for policy in policies for gate in policy.gates if gate.source in policy.tier]
     columns = {*chain.from_iterable(gate.reads for gate in asked)}
     labelled = frozenset().union(*(policy.labelled for policy in policies))
     found = read_gate_samples(rows, names, columns, where, labelled=labelled)
-    samples = [found[name] for name in names]
     log = Looks() if looks is None else looks
     labels = {
         name: of
         for name in sorted({gate.reads[0] for gate in asked if gate.source != RULES})
         if (of := read_run_labels(rows, split_judged(name)[0], digits=ID_DIGITS))
     }
+    counts = {} if looks is None else {name: len(of) for name, of in labels.items()}
+    prepare = partial(prepare_workflow, log=log, commit=commit, apart=apart, labels=counts)
     settings = [
-        prepare_workflow(
+        prepare(
             policy,
-            sample,
-            baselines.get(policy.workflow) or load_baseline(None, policy.workflow),
-            log=log,
-            commit=commit,
-            apart=apart,
-            none="" if sample.runs else say_no_runs(rows, policy.workflow, where),
-            labels={} if looks is None else {name: len(of) for name, of in labels.items()},
+            found[name],
+            baselines.get(name) or load_baseline(None, name),
+            none="" if found[name].runs else say_no_runs(rows, name, where),
         )
-        for policy, sample in zip(policies, samples, strict=True)
+        for name, policy in zip(names, policies, strict=True)
     ]
     lacks = absences([s.design for s in settings], [s.missing for s in settings], set_aside)
     look = max([attempt, *(setting.sample.looks for setting in settings)])
@@ -449,11 +439,9 @@ def decide_gates(
     ]
     answers, spent = answer_gates(tests, look, alpha)
     alone = spent / max(1, sum(isinstance(one, GateTest) for one in tests))
-    told = iter([
-        (_with_power(test, found, alone), p, adjusted)
-        for test, (found, p, adjusted) in zip(tests, answers, strict=True)
-    ])  # fmt: skip
-    return GateReport(
+    known = zip(tests, answers, strict=True)
+    told = iter([(_with_power(test, found, alone), p, adj) for test, (found, p, adj) in known])
+    return types.GateReport(
         workflows=tuple(
             _workflow(setting, tuple(islice(told, len(setting.policy.gates))), rows)
             for setting in settings
@@ -466,14 +454,6 @@ def decide_gates(
         tier=tuple(dict.fromkeys(chain.from_iterable(policy.tier for policy in policies))),
         seed=seed,
     )
-
-
-def _check(policies: Sequence[WorkflowPolicy]) -> None:
-    names = [policy.workflow for policy in policies]
-    if not any(policy.gates for policy in policies):
-        raise UsageError("no gate is declared; add [workflow.NAME.gates] to the settings")
-    if len(set(names)) < len(names):
-        raise UsageError(f"a workflow is gated twice: {', '.join(sorted(names))}")
 
 
 def answer_gates(
@@ -492,7 +472,7 @@ def answer_gates(
             told.append((one, None, None))
         else:
             p = next(adjusted)
-            told.append((one.answer(p, share, share / len(tested)), one.p, p))
+            told.append((one.answer(Spending(p, share, share / len(tested))), one.p, p))
     return told, share
 
 
@@ -509,12 +489,12 @@ def _workflow(
     setting: WorkflowUnderTest,
     answers: Sequence[tuple[GateAnswer, float | None, float | None]],
     rows: Rows,
-) -> WorkflowDecision:
+) -> types.WorkflowDecision:
     cases = setting.sample.cases
     baseline = setting.baseline if isinstance(setting.baseline, Sample) else None
     known = () if baseline is None else baseline.cases
     compared = bool(known) and bool(cases)
-    return WorkflowDecision(
+    return types.WorkflowDecision(
         workflow=setting.policy.workflow,
         n_runs=len(setting.sample.runs),
         n_cases=len(cases),
@@ -533,9 +513,12 @@ def _workflow(
 
 # Why there is nothing to compare with.
 NO_BASELINE = (
-    "baseline_missing", "baseline_corrupt", "baseline_other_version", "baseline_other_workflow",
+    "baseline_missing",
+    "baseline_corrupt",
+    "baseline_other_version",
+    "baseline_other_workflow",
     "baseline_lacks_measure",
-)  # fmt: skip
+)
 # Why a gate was not put to the runs at all.
 NOT_ASKED = ("source_not_in_tier", "out_of_time", "no_runs")
 
@@ -547,17 +530,29 @@ def _decision(
     p: float | None,
     p_adjusted: float | None,
     rows: Rows,
-) -> GateDecision:
+) -> types.GateDecision:
     asked = answer.cause not in NOT_ASKED
     parts = [answer.reason, *([said(setting.absent), setting.design.narrower] if asked else [])]
-    decision = GateDecision(
-        name=gate.name, measure=gate.quantity.measure, rule=gate.rule, threshold=gate.threshold,
-        source=gate.source, severity=gate.severity, file_on=gate.file_on, outcome=answer.outcome,
-        cause=answer.cause, reason="; ".join(part for part in parts if part),
-        estimate=answer.estimate, uncorrected=answer.uncorrected, p=p, p_adjusted=p_adjusted,
-        detectable=answer.detectable, runs_needed=answer.runs_needed,
-        n_runs=len(setting.sample.runs), notes=setting.notes if asked else (),
-    )  # fmt: skip
+    decision = types.GateDecision(
+        name=gate.name,
+        measure=gate.quantity.measure,
+        rule=gate.rule,
+        threshold=gate.threshold,
+        source=gate.source,
+        severity=gate.severity,
+        file_on=gate.file_on,
+        outcome=answer.outcome,
+        cause=answer.cause,
+        reason="; ".join(part for part in parts if part),
+        estimate=answer.estimate,
+        uncorrected=answer.uncorrected,
+        p=p,
+        p_adjusted=p_adjusted,
+        detectable=answer.detectable,
+        runs_needed=answer.runs_needed,
+        n_runs=len(setting.sample.runs),
+        notes=setting.notes if asked else (),
+    )
     if answer.outcome != "fail" and answer.cause != "interval":
         return decision
     cases, n = list_failing_cases(gate, setting, rows)

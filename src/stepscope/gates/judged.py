@@ -30,16 +30,8 @@ from stepscope.gates.sample import (
     run_badness,
 )
 from stepscope.gates.settings import GatePolicy, split_judged
-from stepscope.model import Verdict
-from stepscope.model.records import (
-    HUMAN,
-    JUDGE_PREFIX,
-    NOT_APPLICABLE,
-    NOT_MODELS,
-    OUTCOME_NAME,
-    STEP_COUNTS,
-    STEP_LABELS_NAME,
-)
+from stepscope.model import Verdict, records
+from stepscope.model.records import HUMAN, JUDGE_PREFIX, NOT_APPLICABLE, STEP_LABELS_NAME
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.judged import (
     JudgeAnswers,
@@ -101,7 +93,7 @@ def _counted_label(measure: str) -> str | None:
     """Return the label whose steps a column counts; None where it holds labels of whole runs."""
     if measure.startswith(_BEHAVIOUR):
         return _PRESENT
-    return STEP_COUNTS.get(measure.removeprefix(f"{STEP_LABELS_NAME}."))
+    return records.STEP_COUNTS.get(measure.removeprefix(f"{STEP_LABELS_NAME}."))
 
 
 def _choose_judge(answers: Iterable[JudgeAnswers], measure: str, judge: str) -> JudgeAnswers | None:
@@ -110,7 +102,7 @@ def _choose_judge(answers: Iterable[JudgeAnswers], measure: str, judge: str) -> 
     of_rubric = [
         one
         for one in answers
-        if one.main and one.asked.measure == rubric and one.asked.family not in NOT_MODELS
+        if one.main and one.asked.measure == rubric and one.asked.family not in records.NOT_MODELS
     ]
     held = [one for one in of_rubric if judge in ("", one.asked.judge)]
     if len(held) > 1:
@@ -183,7 +175,7 @@ def judged_evidence(gate: GatePolicy, run: str, rows: Rows) -> tuple[tuple[int, 
     reason = ""
     for record in current_records(rows.records(trajectory=run, measure=JUDGE_PREFIX + rubric)):
         answer = record.answer
-        if record.repeat or not isinstance(answer, Verdict) or record.family in NOT_MODELS:
+        if record.repeat or not isinstance(answer, Verdict) or record.family in records.NOT_MODELS:
             continue
         if judge not in ("", name_and_snapshot(record)[0]):
             continue
@@ -238,7 +230,9 @@ def count_false_alarms(
         return by_people
     if by_people.good >= FEWEST_GOOD:
         return by_people
-    passed = [at for at, cell in enumerate(baseline.cells.get(OUTCOME_NAME, ())) if cell == 1.0]
+    passed = [
+        at for at, cell in enumerate(baseline.cells.get(records.OUTCOME_NAME, ())) if cell == 1.0
+    ]
     good = build_arm(gate, baseline.take(passed)).measured()
     by_check = FalseAlarms(int((good.top > 0).sum()), len(good.at), "the baseline's passing runs")
     return max(by_people, by_check, key=lambda one: one.good)

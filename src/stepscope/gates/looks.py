@@ -158,13 +158,15 @@ def read_gate_history(
 ) -> tuple[GateHistory, ...]:
     """Return what is kept of every workflow with gates, and how the chosen runs differ from it."""
     log, torn = _log(policies)
-    return tuple([
-        msgspec.structs.replace(
-            _compared(rows, policy, where, torn), looked=_policy_looks(log, policy)
-        )
-        for policy in policies
-        if policy.gates
-    ])  # fmt: skip
+    return tuple(
+        [
+            msgspec.structs.replace(
+                _compared(rows, policy, where, torn), looked=_policy_looks(log, policy)
+            )
+            for policy in policies
+            if policy.gates
+        ]
+    )
 
 
 def _log(policies: Sequence[WorkflowPolicy]) -> tuple[LookLog, tuple[str, ...]]:

@@ -11,7 +11,6 @@ run may have any signature: where lost runs could make a new mode, nothing passe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from functools import partial
 from math import ceil, comb, log, prod
 from typing import NamedTuple
@@ -20,7 +19,7 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.findings import modes
-from stepscope.gates.rates import GateTest, say_losses
+from stepscope.gates.rates import GateTest, Spending, say_losses
 from stepscope.gates.sample import ABSENT, Absent, Sample
 from stepscope.gates.settings import MODES
 from stepscope.gates.types import GateAnswer, answer_undecided
@@ -125,45 +124,43 @@ def build_modes_test(now: Sample, before: Sample) -> GateTest | GateAnswer:
     found, tested = find_new_modes(now, before)
     p = min((mode.p for mode in found), default=1.0)
     # A lost run may have a signature that the baseline lacks, or one that no measured run has.
-    least = min(_least_p(shared, of) for of in marked.values()) if now_said else 1.0
-    worst = least, now_said
+    least = [
+        prod(
+            comb(new + lost, lost + of[case]) / comb(old + new + lost, lost + of[case])
+            for case, (old, new, lost) in shared.items()
+        )
+        for of in (marked.values() if now_said else ())
+    ]
+    worst = min(least, default=1.0), now_said
     return GateTest(p, partial(_answer, found, tested, tuple(shared.values()), worst))
 
 
-def _least_p(cases: Mapping[str, Counts], marked: Mapping[str, int]) -> float:
-    """Return the p of a signature that no run of the baseline has, if all lost runs have it, too.
-
-    `marked` are the measured runs that have it, by case.
-    """
-    return prod(
-        comb(new + lost, lost + marked[case]) / comb(old + new + lost, lost + marked[case])
-        for case, (old, new, lost) in cases.items()
-    )
-
-
 def _answer(
-    found: list[NewMode], tested: int, cases: tuple[Counts, ...], worst: tuple[float, str],
-    p_adjusted: float, alpha: float, alone: float,
-) -> GateAnswer:  # fmt: skip
+    found: list[NewMode],
+    tested: int,
+    cases: tuple[Counts, ...],
+    worst: tuple[float, str],
+    at: Spending,
+) -> GateAnswer:
     """Fail where a new mode is no chance; pass where one could be seen.
 
     `cases` are those that both have. `worst` is the least p that lost runs could give a new mode,
     and their kinds in words.
     """
     before, now = sum(old for old, _, _ in cases), sum(new for _, new, _ in cases)
-    if p_adjusted <= alpha:
+    if at.p <= at.alpha:
         first = found[0]
         said = f"{format_count(len(first.places), 'run')} of {now:,}, none of {before:,} before"
-        return GateAnswer("fail", f"new: {visible_line(first.name)}: {said}, p {p_adjusted:.2g}")
+        return GateAnswer("fail", f"new: {visible_line(first.name)}: {said}, p {at.p:.2g}")
     said = f"{format_count(len(found), 'mode')} of {tested:,} not in the baseline"
-    said += f", the least likely by chance p {p_adjusted:.2g}" if found else ""
-    level = alone / (tested + 1)
+    said += f", the least likely by chance p {at.p:.2g}" if found else ""
+    level = at.alone / (tested + 1)
     if prod(1 / comb(old + new, new) for old, new, _ in cases) > level:
         why = "even a mode of every run could not be shown to be new in these cases"
         return answer_undecided("too_few_cases", f"{said}; {why}")
     least, kinds = worst
     # They may have a mode that is tested already.
-    if least <= alone / max(tested, 1):
+    if least <= at.alone / max(tested, 1):
         runs = sum(lost for _, _, lost in cases)
         said = f"{said}; {runs:,} lost runs could have a new one: {kinds}"
         return answer_undecided("not_measured", said)

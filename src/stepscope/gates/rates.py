@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,15 +44,20 @@ PROVED = "at fault (proved, a lower bound)"
 TOLERANCE = 1e-9
 
 
+class Spending(NamedTuple):
+    """What a gate is decided with, once all are asked."""
+
+    p: float  # the gate's, adjusted over all gates of the look
+    alpha: float  # what the look may spend: chance of a false alarm over all its gates
+    alone: float  # what this gate may where every other one holds (Holm's first step)
+
+
 @dataclass(frozen=True, slots=True)
 class GateTest:
     """A gate that was asked, and waits for the p of all others."""
 
     p: float  # chance of runs so bad if nothing is wrong, lost runs at their best
-    # The decision, from p adjusted over all gates of the look, from what the look may spend (chance
-    # of a false alarm over all its gates), and from what this gate may where every other one holds
-    # (Holm's first step).
-    answer: Callable[[float, float, float], GateAnswer]
+    answer: Callable[[Spending], GateAnswer]
     # how many times the others' part of alpha it may spend (Holm over p / weight)
     weight: float = 1.0
     # what a pass could have seen, in words and as a number, from what this gate may spend
@@ -106,11 +112,11 @@ def evaluate_rate(
         absent = found.reason if isinstance(found, Unmeasured) else found.no_interval
         if absent:
             return answer_undecided("too_few_cases", absent, found)
-        p = p_above(lambda at: estimate_bad_rate(side.filled(bad=False), at), gate.bound)
+        p = p_above(partial(estimate_bad_rate, side.filled(bad=False)), gate.bound)
         return GateTest(p, partial(_answer_proof, gate, side))
     seen = int((side.measured().top > 0).sum())
     if alarms is None:
-        return _answer_count(gate, side, seen, None, 1.0, 1.0, 1.0)
+        return _answer_count(gate, side, seen, None, Spending(1.0, 1.0, 1.0))
     answer = partial(_answer_count, gate, side, seen, alarms)
     return GateTest(alarms.tail(seen, side.n_measured), answer, ALARMS)
 
@@ -125,22 +131,19 @@ def answer_without_verdicts(gate: GatePolicy, side: Arm) -> GateAnswer:
     return answer_undecided("no_verdicts", reason, absent)
 
 
-def _answer_proof(
-    gate: GatePolicy, side: Arm, p_adjusted: float, alpha: float, alone: float
-) -> GateAnswer:
+def _answer_proof(gate: GatePolicy, side: Arm, at: Spending) -> GateAnswer:
     """Pass or fail where a limit lies clear of the threshold; else say what is missing."""
     shown = _rate_estimate(gate, side)
     said = say_rate(gate, shown)
-    if p_adjusted <= alpha:
-        return GateAnswer(outcome="fail", reason=said, estimate=shown)
-    if is_below(lambda at: estimate_bad_rate(side.filled(bad=True), at), gate.bound, PROOF * alpha):
-        return GateAnswer(outcome="pass", reason=said, estimate=shown)
-    if side.n_lost and is_below(
-        lambda at: estimate_bad_rate(side.measured(), at), gate.bound, PROOF * alpha
-    ):
+    if at.p <= at.alpha:
+        return GateAnswer("fail", said, estimate=shown)
+    alpha = PROOF * at.alpha
+    if is_below(partial(estimate_bad_rate, side.filled(bad=True)), gate.bound, alpha):
+        return GateAnswer("pass", said, estimate=shown)
+    if side.n_lost and is_below(partial(estimate_bad_rate, side.measured()), gate.bound, alpha):
         said += f"; were {say_losses(dict(side.unmeasured))} bad, it would not pass"
         return answer_undecided("not_measured", said, shown)
-    needed = _runs_needed(gate, side, alpha, alone)
+    needed = _runs_needed(gate, side, at)
     more = "the rate is the threshold: no number of runs decides"
     if needed is not None:
         more = f"a decision would need about {format_count(needed, 'run')} in all"
@@ -157,10 +160,9 @@ def estimate_bad_rate(side: Arm, level: float) -> Estimate | Unmeasured:
 
 
 def _answer_count(
-    gate: GatePolicy, side: Arm, seen: int, alarms: FalseAlarms | None,
-    p: float, alpha: float, alone: float,
-) -> GateAnswer:  # fmt: skip
-    """Pass when no bad run was seen, or no more than a judge's false alarms explain (`p`)."""
+    gate: GatePolicy, side: Arm, seen: int, alarms: FalseAlarms | None, at: Spending
+) -> GateAnswer:
+    """Pass when no bad run was seen, or no more than a judge's false alarms explain."""
     shown = _rate_estimate(gate, side, breaches=True)
     noun = "error" if gate.quantity.kind == "recovered" else "run"
     units = int(side.measured().size.sum())
@@ -169,22 +171,21 @@ def _answer_count(
     if limit is not None and seen == 0:
         limit = 1 - limit if gate.wants_good else limit
         upper = f"; at most {format_percent(limit)} of tasks like these, 95 % sure"
-    what = "not recovered" if noun == "error" else "in breach"
-    what = PROVED if gate.proves else what
+    what = PROVED if gate.proves else "not recovered" if noun == "error" else "in breach"
     bad = int(side.measured().top.sum()) if noun == "error" else seen
     said = f"{bad} of {format_count(units, noun)} {what}"
     if not units:
         said = f"nothing to recover from in {format_count(side.n_measured, 'run')}"
     if alarms is not None:
-        most = alarms.most(side.n_measured, ALARMS * alone)
+        most = alarms.most(side.n_measured, ALARMS * at.alone)
         said += f", {most} may be false alarms ({alarms.flagged} of {alarms.good} runs known to "
         said += f"be good are called bad: {alarms.known_by})"
-    if seen and (alarms is None or p <= alpha):
-        return GateAnswer(outcome="fail", reason=said, estimate=shown)
+    if seen and (alarms is None or at.p <= at.alpha):
+        return GateAnswer("fail", said, estimate=shown)
     if side.n_lost:
         lost = say_losses(dict(side.unmeasured))
         return answer_undecided("not_measured", f"{said}, but {lost} could be", shown)
-    return GateAnswer(outcome="pass", reason=said + upper, estimate=shown)
+    return GateAnswer("pass", said + upper, estimate=shown)
 
 
 def _rate_estimate(gate: GatePolicy, side: Arm, *, breaches: bool = False) -> Estimate | Unmeasured:
@@ -229,13 +230,13 @@ def say_rate(gate: GatePolicy, shown: Figure, runs: str = "") -> str:
     )
 
 
-def _runs_needed(gate: GatePolicy, side: Arm, alpha: float, alone: float) -> int | None:
+def _runs_needed(gate: GatePolicy, side: Arm, at: Spending) -> int | None:
     """Return the runs that would decide at the rate seen, trials of a case repeating each other."""
     measured = side.measured()
     found = estimate_bad_rate(measured, INTERVAL_LEVEL)
     if isinstance(found, Unmeasured):
         return None
-    needed = PROOF * alpha if found.value < gate.bound else alone
+    needed = PROOF * at.alpha if found.value < gate.bound else at.alone
     runs = stats.runs_to_tell(min(found.value, 1.0), gate.bound, alpha=needed)
     if runs is None:
         return None

@@ -22,6 +22,7 @@ from stepscope import stats
 from stepscope.errors import UsageError
 from stepscope.gates.baseline import design_of
 from stepscope.gates.decide import ALPHA, WorkflowUnderTest, answer_gates, evaluate_gate
+from stepscope.gates.rates import Spending
 from stepscope.gates.sample import Arm, Sample, SampleRun, build_arm
 from stepscope.gates.settings import DROP, REPLICATIONS, GatePolicy, WorkflowPolicy
 from stepscope.gates.types import GateAnswer, GateOutcome, Severity
@@ -95,15 +96,20 @@ def selftest_gates(
         rng = np.random.default_rng([seed, number])
         sample = _draw(baseline, design.trials, places, rng)
         setting = WorkflowUnderTest(
-            policy=policy, sample=sample, baseline=baseline, design=design, missing=(), none="",
-            notes=(), seed=number, change=lambda arm: arm,
-        )  # fmt: skip
+            policy=policy,
+            sample=sample,
+            baseline=baseline,
+            design=design,
+            missing=(),
+            none="",
+            notes=(),
+            seed=number,
+            change=lambda arm: arm,
+        )
         tests = [evaluate_gate(setting, gate, None) for gate in policy.gates]
         null.append([answer.outcome for answer, *_ in answer_gates(tests, 1, ALPHA)[0]])
         # Of the others only p is asked, where one gate is worse.
-        mute = [
-            one if isinstance(one, GateAnswer) else replace(one, answer=_nothing) for one in tests
-        ]
+        mute = [x if isinstance(x, GateAnswer) else replace(x, answer=_nothing) for x in tests]
         worse.append([])
         for at, gate in enumerate(policy.gates):
             if gate.about == "modes":
@@ -169,7 +175,7 @@ def _worsen(
     return replace(arm, top=np.where(turned, arm.size, arm.top))
 
 
-def _nothing(p_adjusted: float, alpha: float, alone: float) -> GateAnswer:
+def _nothing(at: Spending) -> GateAnswer:
     return GateAnswer("not_run", "")
 
 

@@ -22,16 +22,9 @@ from stepscope.measures.step_features import agent_steps
 from stepscope.model import Label, Queue, Verdict
 from stepscope.model.labels import ADJUDICATION, settle_labels
 from stepscope.model.records import NEUTRAL, NOT_MODELS
+from stepscope.stats import sampling
 from stepscope.stats.sample import Floats, Ints
-from stepscope.stats.sampling import (
-    UNIFORM,
-    UNIFORM_UNCALIBRATED,
-    WORTH_DRAWING,
-    draw,
-    draw_shares,
-    recalibrate,
-    saved_width,
-)
+from stepscope.stats.sampling import UNIFORM, WORTH_DRAWING, draw, draw_shares
 from stepscope.store import Store
 from stepscope.store.samples import QueuedItem
 from stepscope.store.where import Where
@@ -114,7 +107,7 @@ def failure_chances(
             labels.append(float(against))
             shares.append(label.probability)
     if len(labels) >= ENOUGH_LABELS:
-        chances = recalibrate(chances, labelled, labels, shares)
+        chances = sampling.recalibrate(chances, labelled, labels, shares)
     return chances, len(judged), len(labels)
 
 
@@ -197,14 +190,14 @@ def _plan_active(
     chances, judged, labels = failure_chances(store, question, of)
     if not judged:
         return "uniform", None, "no judge answered this, so that the draw is uniform"
-    saved = saved_width(chances, draw_shares(chances, n, uniform=UNIFORM))
+    saved = sampling.saved_width(chances, draw_shares(chances, n, uniform=UNIFORM))
     if saved < WORTH_DRAWING:
         narrower = f"by {100 * saved:.0f} %, under {100 * WORTH_DRAWING:.0f} %"
         return "uniform", None, f"judges' doubt would narrow the interval {narrower}: uniform"
     checked = labels >= ENOUGH_LABELS
-    shares = draw_shares(chances, n, uniform=UNIFORM if checked else UNIFORM_UNCALIBRATED)
+    shares = draw_shares(chances, n, uniform=UNIFORM if checked else sampling.UNIFORM_UNCALIBRATED)
     half = "" if checked else f"; half of it uniform until {ENOUGH_LABELS} labels check the judges"
-    saved = saved_width(chances, shares)
+    saved = sampling.saved_width(chances, shares)
     return "active", shares, f"drawn by the judges' doubt, about {100 * saved:.0f} % narrower{half}"
 
 

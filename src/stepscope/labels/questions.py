@@ -16,14 +16,8 @@ import msgspec
 
 from stepscope.errors import ConfigError, UsageError
 from stepscope.judges.rubrics import BUILT_IN_RUBRICS, Rubric, RubricKind, load_rubric
-from stepscope.model import Label
-from stepscope.model.records import (
-    JUDGE_PREFIX,
-    NOT_APPLICABLE,
-    OUTCOME_NAME,
-    STEP_SCORES,
-    UNCERTAIN,
-)
+from stepscope.model import Label, records
+from stepscope.model.records import JUDGE_PREFIX
 from stepscope.safety.limits import read_file
 
 Unit = Literal["run", "step", "decisive"]
@@ -70,12 +64,12 @@ class LabelQuestion(msgspec.Struct, frozen=True, kw_only=True):
             return found[key]
         if key != "?":
             raise UsageError(f"answer {key!r}; expected one of {', '.join(found)} or ?")
-        score = self.measure == STEP_SCORES
-        return LabelAnswer("?", "Cannot be decided", None if score else UNCERTAIN)
+        score = self.measure == records.STEP_SCORES
+        return LabelAnswer("?", "Cannot be decided", None if score else records.UNCERTAIN)
 
     def speaks_against(self, label: Label) -> bool | None:
         """Tell whether a label speaks against the agent; None where it does neither."""
-        if not label.decided or label.label == NOT_APPLICABLE:
+        if not label.decided or label.label == records.NOT_APPLICABLE:
             return None
         for one in self.answers:
             if one.label == label.label and (one.label is not None or one.value == label.value):
@@ -103,8 +97,8 @@ _STEP_TEXTS: dict[RubricKind, str] = {
 }
 # What only people are asked, or what they are asked otherwise than judges.
 PEOPLES: dict[str, LabelQuestion] = {
-    OUTCOME_NAME: LabelQuestion(
-        name=OUTCOME_NAME, measure=JUDGE_PREFIX + OUTCOME_NAME, unit="run",
+    records.OUTCOME_NAME: LabelQuestion(
+        name=records.OUTCOME_NAME, measure=JUDGE_PREFIX + records.OUTCOME_NAME, unit="run",
         text="Did the agent do what it was asked to do?",
         answers=(
             LabelAnswer("1", "Yes: all of it is done", "pass"),
@@ -172,7 +166,7 @@ def _question_of(rubric: Rubric, steps: bool, guide: str) -> LabelQuestion:
             f"{rubric.name!r} asks where a run went wrong; label decisive_step instead"
         )
     about_run = rubric.kind == "axis" and not steps
-    labels = [label for label in rubric.answers if label != UNCERTAIN]
+    labels = [label for label in rubric.answers if label != records.UNCERTAIN]
     answers = tuple(
         LabelAnswer(
             str(at),
@@ -185,7 +179,7 @@ def _question_of(rubric: Rubric, steps: bool, guide: str) -> LabelQuestion:
     )
     return LabelQuestion(
         name=rubric.name,
-        measure=STEP_SCORES if rubric.kind == "score" else JUDGE_PREFIX + rubric.name,
+        measure=records.STEP_SCORES if rubric.kind == "score" else JUDGE_PREFIX + rubric.name,
         unit="run" if about_run else "step",
         text=rubric.question if about_run else _STEP_TEXTS[rubric.kind].format(rubric.question),
         answers=answers, counts=rubric.in_scope, excluded=tuple(rubric.out_of_scope),

@@ -22,27 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
-from stepscope.stats.intervals import (
-    count_limits,
-    effective_size,
-    mean_limits,
-    share_limits,
-    upper_limit,
-    wilson,
-)
-from stepscope.stats.sample import (
-    EstimateFrame,
-    Floats,
-    Ints,
-    as_column,
-    cluster_index,
-    explain_no_spread,
-    find_absence,
-    make_estimate,
-    make_value,
-    nothing_measured,
-    sum_by_cluster,
-)
+from stepscope.stats import intervals, sample
+from stepscope.stats.intervals import count_limits, effective_size, share_limits, wilson
+from stepscope.stats.sample import EstimateFrame, as_column, sum_by_cluster
 from stepscope.values import Estimate, Target, Unmeasured
 
 # An interval narrower than this share of its ends is rounding, not spread.
@@ -68,7 +50,7 @@ def mean(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
     )
-    if (absent := find_absence(numbers, frame)) is not None:
+    if (absent := sample.find_absence(numbers, frame)) is not None:
         return absent
     return _mean(numbers, clusters, frame)
 
@@ -93,44 +75,48 @@ def rate(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
     )
-    if (absent := find_absence(numbers, frame)) is not None:
+    if (absent := sample.find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0:
         raise DataError(f"rate takes counts of 0 or more; found {numbers.min():g}")
     tasks = sum_by_cluster(numbers, clusters)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    if why := explain_no_spread(frame.n_tasks, len(numbers), frame):
+    if why := sample.explain_no_spread(frame.n_tasks, len(numbers), frame):
         with np.errstate(all="ignore"):
-            return make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
+            return sample.make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
     if target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     with np.errstate(all="ignore"):
         found = count_limits(tasks.sums, tasks.sizes, level)
     value, low, high = (float(x) for x in found)
-    return make_estimate((value, low, high), method="gamma", n=len(numbers), frame=frame)
+    return sample.make_estimate((value, low, high), method="gamma", n=len(numbers), frame=frame)
 
 
 def _mean(
-    numbers: Floats, clusters: npt.ArrayLike | None, frame: EstimateFrame
+    numbers: sample.Floats, clusters: npt.ArrayLike | None, frame: EstimateFrame
 ) -> Estimate | Unmeasured:
     """Student over clusters; the values are finite."""
     tasks, n = sum_by_cluster(numbers, clusters), len(numbers)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    why = explain_no_spread(len(tasks.sums), n, frame)
+    why = sample.explain_no_spread(len(tasks.sums), n, frame)
     if why or numbers.min() == numbers.max():
         with np.errstate(all="ignore"):
-            return make_value(
+            return sample.make_value(
                 float(numbers[0] if not why else numbers.mean()), why or ALL_EQUAL, n=n, frame=frame
             )
     if frame.target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     positive = bool(numbers.min() >= 0)
     with np.errstate(all="ignore"):
-        value, low, high = mean_limits(tasks.sums, tasks.sizes, frame.level, positive=positive)
+        value, low, high = intervals.mean_limits(
+            tasks.sums, tasks.sizes, frame.level, positive=positive
+        )
     if high - low <= ROUNDING * max(abs(low), abs(high)):
-        return make_value(float(value), "all tasks have the same mean", n=n, frame=frame)
+        return sample.make_value(float(value), "all tasks have the same mean", n=n, frame=frame)
     method = "t log" if positive else "t"
-    return make_estimate((float(value), float(low), float(high)), method=method, n=n, frame=frame)
+    return sample.make_estimate(
+        (float(value), float(low), float(high)), method=method, n=n, frame=frame
+    )
 
 
 def proportion(
@@ -150,12 +136,12 @@ def proportion(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
-    if (absent := find_absence(values, frame)) is not None:
+    if (absent := sample.find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("proportion takes successes 0 or 1; for part shares in [0, 1] use share")
     ones = np.ones(len(values))
-    return _share(values, ones, cluster_index(clusters, len(values)), frame, whole=True)
+    return _share(values, ones, sample.cluster_index(clusters, len(values)), frame, whole=True)
 
 
 def mean_share(
@@ -175,12 +161,12 @@ def mean_share(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
-    if (absent := find_absence(numbers, frame)) is not None:
+    if (absent := sample.find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0 or numbers.max() > 1:
         raise DataError(f"share takes values in [0, 1]; found {numbers.min()!r}, {numbers.max()!r}")
     ones = np.ones(len(numbers))
-    return _share(numbers, ones, cluster_index(clusters, len(numbers)), frame, whole=False)
+    return _share(numbers, ones, sample.cluster_index(clusters, len(numbers)), frame, whole=False)
 
 
 def ratio(
@@ -204,28 +190,33 @@ def ratio(
     frame = EstimateFrame(
         target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
     )
-    dense = cluster_index(clusters, len(top))
-    if (absent := find_absence(np.concatenate([top, bottom]), frame)) is not None:
+    dense = sample.cluster_index(clusters, len(top))
+    if (absent := sample.find_absence(np.concatenate([top, bottom]), frame)) is not None:
         return absent
     if (top < 0).any() or (top > bottom).any():
         raise DataError("ratio takes numerators between 0 and their denominators")
     if not (bottom > 0).any():
-        return nothing_measured(unmeasured, unit_of_n)
+        return sample.nothing_measured(unmeasured, unit_of_n)
     counted = bottom > 0
     return _share(top[counted], bottom[counted], dense[counted], frame, whole=True)
 
 
 def _share(
-    top: Floats, bottom: Floats, clusters: Ints, frame: EstimateFrame, *, whole: bool
+    top: sample.Floats,
+    bottom: sample.Floats,
+    clusters: sample.Ints,
+    frame: EstimateFrame,
+    *,
+    whole: bool,
 ) -> Estimate | Unmeasured:
     """Sum over sum; `whole` says that numerators count whole units, each a yes or a no."""
     above, below = sum_by_cluster(top, clusters).sums, sum_by_cluster(bottom, clusters).sums
     units = float(below.sum())
     frame = replace(frame, n_tasks=len(below))
     alone = frame.target == "these cases" or len(below) == units
-    why = explain_no_spread(len(below), len(top) if not (whole and alone) else 2, frame)
+    why = sample.explain_no_spread(len(below), len(top) if not (whole and alone) else 2, frame)
     if why:
-        return make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
+        return sample.make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
     if whole and alone:
         mid = float(above.sum()) / units
         low, high = wilson(mid, units, frame.level)
@@ -234,7 +225,9 @@ def _share(
         sums, sizes = (top, bottom) if frame.target == "these cases" else (above, below)
         found, low, high = share_limits(sums, sizes, frame.level, most=units if whole else np.inf)
         mid, method = float(found), "wilson clustered"
-    return make_estimate((mid, float(low), float(high)), method=method, n=round(units), frame=frame)
+    return sample.make_estimate(
+        (mid, float(low), float(high)), method=method, n=round(units), frame=frame
+    )
 
 
 # Half the pull that shares get (intervals.PRIOR_TASKS): order statistics are conservative already.
@@ -265,16 +258,16 @@ def quantile(
     )
     if not 0 < q < 1:
         raise DataError(f"q is {q!r}; expected a share between 0 and 1, such as 0.95")
-    if (absent := find_absence(numbers, frame)) is not None:
+    if (absent := sample.find_absence(numbers, frame)) is not None:
         return absent
-    dense = cluster_index(clusters, len(numbers))
+    dense = sample.cluster_index(clusters, len(numbers))
     frame = replace(frame, n_tasks=int(np.count_nonzero(np.bincount(dense))))
     ordered, n = np.sort(numbers), len(numbers)
     with np.errstate(all="ignore"):
         value = float(np.quantile(ordered, q))
-    why = explain_no_spread(frame.n_tasks, n, frame)
+    why = sample.explain_no_spread(frame.n_tasks, n, frame)
     if why or ordered[0] == ordered[-1]:
-        return make_value(value, why or ALL_EQUAL, n=n, frame=frame)
+        return sample.make_value(value, why or ALL_EQUAL, n=n, frame=frame)
     size, method = float(n), "order statistics"
     if frame.target == "tasks like these" and frame.n_tasks < n:
         below = numbers <= ordered[nearest_rank(n, q) - 1]
@@ -283,7 +276,7 @@ def quantile(
         size, method = float(found), "order statistics clustered"
     lower, upper = (int(x) for x in ranks(n, size, q, frame.level))
     if lower < 1 and upper > n:
-        return make_value(value, f"too few {unit_of_n}", n=n, frame=frame)
+        return sample.make_value(value, f"too few {unit_of_n}", n=n, frame=frame)
     low = float(ordered[lower - 1]) if lower >= 1 else None
     high = float(ordered[upper - 1]) if upper <= n else None
     open_ends = tuple(
@@ -292,7 +285,7 @@ def quantile(
         if limit is None
     )
     frame = replace(frame, diagnostics=open_ends)
-    return make_estimate((value, low, high), method=method, n=n, frame=frame)
+    return sample.make_estimate((value, low, high), method=method, n=n, frame=frame)
 
 
 def nearest_rank(n: int, q: float) -> int:
@@ -300,7 +293,7 @@ def nearest_rank(n: int, q: float) -> int:
     return max(1, min(n, int(np.ceil(q * n - 1e-9))))
 
 
-def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[Ints, Ints]:
+def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[sample.Ints, sample.Ints]:
     """Ranks from 1 of the two order statistics that hold the q quantile between them.
 
     Exact for an effective `size`, shape (...,), equal to n: the values below the quantile number
@@ -361,21 +354,23 @@ def weighted_proportion(
     if not ((chances > 0) & (chances <= 1)).all():
         raise DataError("weighted_proportion takes probabilities above 0 and up to 1")
     frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
-    if (absent := find_absence(values, frame)) is not None:
+    if (absent := sample.find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("weighted_proportion takes successes 0 or 1")
-    weights, dense = 1 / drawn, cluster_index(clusters, len(values))
+    weights, dense = 1 / drawn, sample.cluster_index(clusters, len(values))
     above, below = (sum_by_cluster(x, dense).sums for x in (values * weights, weights))
     frame = replace(frame, n_tasks=len(below))
-    if why := explain_no_spread(len(below), len(values), frame):
-        return make_value(float(above.sum() / below.sum()), why, n=len(values), frame=frame)
+    if why := sample.explain_no_spread(len(below), len(values), frame):
+        return sample.make_value(float(above.sum() / below.sum()), why, n=len(values), frame=frame)
     most = float(weights.sum() ** 2 / (weights**2).sum())
     value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
     beyond = float((1 / outside).sum())
     part, whole = float(above.sum()), float(below.sum()) + beyond
     frame = replace(frame, bounds=(part / whole, (part + beyond) / whole))
-    return make_estimate((value, low, high), method="hajek, wilson", n=len(values), frame=frame)
+    return sample.make_estimate(
+        (value, low, high), method="hajek, wilson", n=len(values), frame=frame
+    )
 
 
 # Disagreement below this share of runs is none worth a second grade.
@@ -417,7 +412,7 @@ def joint_table(
     elif disagreement.no_interval:
         limit = Unmeasured("insufficient_data", disagreement.no_interval)
     else:
-        limit = upper_limit(*effective_count(differ, clusters), level=level)
+        limit = intervals.upper_limit(*effective_count(differ, clusters), level=level)
     return JointTable(disagreement=disagreement, limit=limit)
 
 
@@ -432,14 +427,14 @@ def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tu
     (0.0, 4.0)
     """
     values = np.asarray(differ, np.float64)
-    tasks = sum_by_cluster(values, cluster_index(clusters, len(values)))
+    tasks = sum_by_cluster(values, sample.cluster_index(clusters, len(values)))
     if len(tasks.sums) == len(values):
         return float(values.sum()), float(len(values))
     value, size = effective_size(tasks.sums, tasks.sizes, most=len(values))
     return float(value * size), float(size)
 
 
-def chance_all(successes: Floats, trials: Floats, k: int) -> Floats:
+def chance_all(successes: sample.Floats, trials: sample.Floats, k: int) -> sample.Floats:
     """Share of the k-subsets of a task's trials that hold successes only: C(c, k) / C(n, k).
 
     Shapes are (...,); every task has at least k trials.
