@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,40 +22,48 @@ if TYPE_CHECKING:
     from stepscope.calibrate.noise import JudgeNoise
 
 
-Rubric = Annotated[str | None, Option(
-    metavar="NAME", help="One rubric, or a set such as axes. Default: all.",
-)]  # fmt: skip
-Queue = Annotated[int | None, Option(
-    min=1, metavar="N", help="List N runs and steps on which judge families disagree.",
-)]  # fmt: skip
-Raters = Annotated[str | None, Option(
-    metavar="NAME,...", help="Only these raters: names or families, or prefixes of them.",
-)]  # fmt: skip
+Rubric = Annotated[
+    str | None,
+    Option(
+        metavar="NAME",
+        help="One rubric, or a set such as axes. Default: all.",
+    ),
+]
+Raters = Annotated[
+    str | None,
+    Option(
+        metavar="NAME,...",
+        help="Only these raters: names or families, or prefixes of them.",
+    ),
+]
 
 
 def agree(
-    *, rubric: Rubric = None, raters: Raters = None, where: options.WhereText = None,
-    since: options.Since = None, by: options.By = None,
-    rubric_version: options.RubricVersion = None, seed: options.Seed = None,
-    threshold: Annotated[
-        float,
-        Option(
-            "--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below this value."
-        ),
-    ] = 0.5,
-    modes: Annotated[
-        bool,
-        Option(
-            "--modes",
-            help="Compare verdicts on steps judged alone with verdicts on the same steps in the "
-            "whole run.",
-        ),
-    ] = False,
-    queue: Queue = None,
-    csv: Annotated[bool, Option("--csv", help="With --queue: print CSV.")] = False,
-    store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    rubric: Rubric = None,
+    raters: Raters = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    by: options.By = None,
+    rubric_version: options.RubricVersion = None,
+    seed: options.Seed = None,
+    threshold: float = Option(
+        0.5, "--min", metavar="KAPPA", help="Advise a sharper rubric if kappa is below this value."
+    ),
+    modes: bool = Option(
+        False,
+        "--modes",
+        help="Compare verdicts on steps judged alone with verdicts on the same steps in the "
+        "whole run.",
+    ),
+    queue: int | None = Option(
+        None, min=1, metavar="N", help="List N runs and steps on which judge families disagree."
+    ),
+    csv: bool = Option(False, "--csv", help="With --queue: print CSV."),
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Compare raters: judges, the rules, people.
 
     For each rubric, the command prints raw agreement, kappa, AC1 and alpha for every pair of
@@ -89,24 +98,31 @@ def agree(
             terminal.print_text(found.csv(queue) if csv else said)
             return 0
         view = notebook.agreement(
-            rubric, where=where, since=since, by=by, raters=names, rubric_version=rubric_version,
-            seed=seed, threshold=threshold,
-        )  # fmt: skip
+            rubric,
+            where=where,
+            since=since,
+            by=by,
+            raters=names,
+            rubric_version=rubric_version,
+            seed=seed,
+            threshold=threshold,
+        )
         terminal.print_view(view, as_json=as_json)
         return 0 if view.measured else options.UNMEASURED
 
 
 def sigma(
-    scores: Annotated[
-        str | None,
-        Argument(
-            metavar="[FILE]",
-            help="A file of scores with a column named repeat. Default: the scores in the store.",
-        ),
-    ] = None,
-    *, quantum: options.Quantum = None, store: options.StorePath = None,
-    offline: options.Offline = False, as_json: options.Json = False,
-) -> int:  # fmt: skip
+    scores: str | None = Argument(
+        None,
+        metavar="[FILE]",
+        help="A file of scores with a column named repeat. Default: the scores in the store.",
+    ),
+    *,
+    quantum: options.Quantum = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
     """Measure how noisy judges are, from steps scored repeatedly.
 
     A good choice is about 15 steps whose scores cover the whole range, each step scored three
@@ -130,11 +146,17 @@ def sigma(
 
 
 def judge_(
-    *, rubric: Rubric = None, raters: Raters = None, where: options.WhereText = None,
-    since: options.Since = None, rubric_version: options.RubricVersion = None,
-    seed: options.Seed = None, store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    rubric: Rubric = None,
+    raters: Raters = None,
+    where: options.WhereText = None,
+    since: options.Since = None,
+    rubric_version: options.RubricVersion = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Compare judges with the people who labelled the same runs.
 
     For each judge and rubric, the command prints: a table that compares the judge's labels with
@@ -148,28 +170,29 @@ def judge_(
     names = None if raters is None else [name.strip() for name in raters.split(",")]
     with options.open_existing(store) as notebook:
         view = notebook.calibrate_judge(
-            rubric, where=where, since=since, raters=names, rubric_version=rubric_version,
+            rubric,
+            where=where,
+            since=since,
+            raters=names,
+            rubric_version=rubric_version,
             seed=seed,
-        )  # fmt: skip
+        )
         terminal.print_view(view, as_json=as_json)
     decided = any(one.decision.outcome != "undecided" for one in view.value)
     return 0 if decided else options.UNMEASURED
 
 
 def labels_(
-    file: Annotated[
-        str | None,
-        Argument(
-            metavar="[FILE]",
-            help="A file of labels, which is read but not imported. Default: the labels in the "
-            "store.",
-        ),
-    ] = None,
+    file: str | None = Argument(
+        None,
+        metavar="[FILE]",
+        help="A file of labels, which is read but not imported. Default: the labels in the store.",
+    ),
     *,
-    rubric: Annotated[
-        str | None, Option(metavar="NAME", help="With FILE: the rubric, such as axes.termination.")
-    ] = None,
-    rater: Annotated[str | None, Option(metavar="NAME", help="With FILE: who labelled.")] = None,
+    rubric: str | None = Option(
+        None, metavar="NAME", help="With FILE: the rubric, such as axes.termination."
+    ),
+    rater: str | None = Option(None, metavar="NAME", help="With FILE: who labelled."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -211,9 +234,11 @@ def labels_(
 
 
 def localise(
-    *, store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Fit the ranking of suspects to steps that people named.
 
     Two things count as labels: steps of failed runs that people marked in the trace, and people's
@@ -233,20 +258,21 @@ def localise(
 
 
 def gap(
-    corpus: Annotated[
-        Path | None,
-        Argument(
-            metavar="[CORPUS]", help="Frozen cases. Default: the cases that the settings name."
-        ),
-    ] = None,
-    *, by: options.By = "agent_version",
-    measure: Annotated[
-        str, Option(metavar="NAME", help="outcome, scores, or a measure between 0 and 1.")
-    ] = "outcome",
-    where: options.WhereText = None, since: options.Since = None, seed: options.Seed = None,
-    store: options.StorePath = None, offline: options.Offline = False,
+    corpus: Path | None = Argument(
+        None, metavar="[CORPUS]", help="Frozen cases. Default: the cases that the settings name."
+    ),
+    *,
+    by: options.By = "agent_version",
+    measure: str = Option(
+        "outcome", metavar="NAME", help="outcome, scores, or a measure between 0 and 1."
+    ),
+    where: options.WhereText = None,
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Compare scores on held-out tasks with scores on the others.
 
     For each version, the command prints: the gap with its interval; whether the gap shows inflated
@@ -271,6 +297,11 @@ def gap(
         if not frozen:
             what = ", ".join(str(at) for at, _ in places) or "the settings name no cases"
             raise UsageError(f"no frozen corpus ({what}); stepscope case split CORPUS --freeze")
+        chosen, seed = (
+            combine_filters(where, since),
+            notebook.settings.seed if seed is None else seed,
+        )
+        compare = partial(measure_gap, notebook.store, by=by or "agent_version", measure=measure)
         found = []
         for at, name, split in frozen:
             # Refuses edited ones.
@@ -278,21 +309,18 @@ def gap(
             if not at.is_dir():
                 inside = (one for one in split.cases if (one.workflow, one.task) in keys)
                 split = replace(split, cases=tuple(inside))
-            found.append(
-                measure_gap(
-                    notebook.store, str(at), split, by=by or "agent_version", measure=measure,
-                    where=combine_filters(where, since),
-                    seed=notebook.settings.seed if seed is None else seed,
-                )
-            )  # fmt: skip
+            found.append(compare(str(at), split, where=chosen, seed=seed))
     terminal.print_result(found if as_json else "\n\n".join(map(str, found)), as_json=as_json)
     return _exit_code({one.decision.outcome for of in found for one in of.groups})
 
 
 def drift(
-    *, seed: options.Seed = None, store: options.StorePath = None,
-    offline: options.Offline = False, as_json: options.Json = False,
-) -> int:  # fmt: skip
+    *,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> int:
     """Check whether judges still give the same answers as before.
 
     stepscope judge --drift N asks about N fixed runs again; this command compares the latest
@@ -311,9 +339,11 @@ def drift(
 
 
 def bias(
-    *, store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Check how far a judge's answers depend on length and order.
 
     stepscope judge --bias N asks about N runs again, each time with one thing changed: the length,
@@ -342,19 +372,26 @@ def _exit_code(outcomes: set[str]) -> int:
     return 0 if "pass" in outcomes else options.UNMEASURED
 
 
-User = Annotated[str, Option(
-    metavar="TAG",
-    help="The tag that names the user; if there is none, the task counts as the user.",
-)]  # fmt: skip
+User = Annotated[
+    str,
+    Option(
+        metavar="TAG",
+        help="The tag that names the user; if there is none, the task counts as the user.",
+    ),
+]
 
 
 def production(
-    *, evaluation: Annotated[str, Option(metavar="EXPR", help="The runs of the evaluation.")],
-    production: Annotated[str, Option(metavar="EXPR", help="The production runs.")],
-    user: User = "user", since: options.Since = None, seed: options.Seed = None,
-    store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    evaluation: str = Option(..., metavar="EXPR", help="The runs of the evaluation."),
+    production: str = Option(..., metavar="EXPR", help="The production runs."),
+    user: User = "user",
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Compare the shapes of evaluation runs and production runs.
 
     Both groups of runs need step scores from the same judge. Every share has an interval. A change
@@ -369,12 +406,16 @@ def production(
 
 
 def followup(
-    *, before: Annotated[str, Option(metavar="EXPR", help="Production runs before the change.")],
-    after: Annotated[str, Option(metavar="EXPR", help="Production runs after the change.")],
-    user: User = "user", since: options.Since = None, seed: options.Seed = None,
-    store: options.StorePath = None, offline: options.Offline = False,
+    *,
+    before: str = Option(..., metavar="EXPR", help="Production runs before the change."),
+    after: str = Option(..., metavar="EXPR", help="Production runs after the change."),
+    user: User = "user",
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Compare shapes of production runs before and after a change.
 
     The command works like stepscope calibrate production. Use it to see whether the shape that the
@@ -387,9 +428,13 @@ def followup(
 
 
 def _compare_sides(
-    sides: dict[str, str], user: str, since: str | None, seed: int | None, store: Path | None,
+    sides: dict[str, str],
+    user: str,
+    since: str | None,
+    seed: int | None,
+    store: Path | None,
     as_json: bool,
-) -> int:  # fmt: skip
+) -> int:
     from stepscope.report.production import compare_production
     from stepscope.store.where import combine_filters, parse_where
     from stepscope.values import Unmeasured
@@ -398,9 +443,12 @@ def _compare_sides(
     with options.open_existing(store) as notebook:
         chosen = [combine_filters(text, since) or parse_where(text) for text in (one, other)]
         found = compare_production(
-            notebook.store, (chosen[0], chosen[1]), names=(first, second), user=user,
+            notebook.store,
+            (chosen[0], chosen[1]),
+            names=(first, second),
+            user=user,
             seed=notebook.settings.seed if seed is None else seed,
-        )  # fmt: skip
+        )
     terminal.print_result(found, as_json=as_json)
     if isinstance(found.shapes, Unmeasured):
         return options.UNMEASURED
@@ -409,19 +457,23 @@ def _compare_sides(
 
 def grounding(
     *,
-    proxies: Annotated[
-        str, Option(metavar="FILE", help="CSV or JSON of signals: run, signal, value, time.")
-    ],
-    confounders: Annotated[
-        str | None, Option(metavar="FIELD,...", help="Confounders, as tag.KEY or agent_version.")
-    ] = None,
-    placebo: Annotated[
-        str | None, Option(metavar="SIGNAL", help="A signal that quality cannot change.")
-    ] = None,
-    user: User = "user", where: options.WhereText = None, since: options.Since = None,
-    seed: options.Seed = None, store: options.StorePath = None, offline: options.Offline = False,
+    proxies: str = Option(
+        ..., metavar="FILE", help="CSV or JSON of signals: run, signal, value, time."
+    ),
+    confounders: str | None = Option(
+        None, metavar="FIELD,...", help="Confounders, as tag.KEY or agent_version."
+    ),
+    placebo: str | None = Option(
+        None, metavar="SIGNAL", help="A signal that quality cannot change."
+    ),
+    user: User = "user",
+    where: options.WhereText = None,
+    since: options.Since = None,
+    seed: options.Seed = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Estimate how strongly step scores affect what users do, such as abandoning a run.
 
     The confounders that you name are taken out of scores and signals. Steps scored twice show the
@@ -440,10 +492,14 @@ def grounding(
         with stream.file:
             given = read_proxies(notebook.store, stream, placebo)
         found = measure_grounding(
-            notebook.store, given.signals, where=combine_filters(where, since), user=user,
+            notebook.store,
+            given.signals,
+            where=combine_filters(where, since),
+            user=user,
             confounders=[one.strip() for one in (confounders or "").split(",") if one.strip()],
-            placebo=placebo, seed=notebook.settings.seed if seed is None else seed,
-        )  # fmt: skip
+            placebo=placebo,
+            seed=notebook.settings.seed if seed is None else seed,
+        )
     told = {"proxies": given, "effects": found} if as_json else "\n".join(map(str, [given, *found]))
     terminal.print_result(told, as_json=as_json)
     return 0 if any(one.effect.overlap is not None for one in found) else options.UNMEASURED
@@ -472,3 +528,7 @@ def _lines(found: Sequence[JudgeNoise], width: int) -> Iterator[str]:
     yield ""
     yield "Labels of runs are computed with the upper limit of sigma. Repeated scores show how well"
     yield "a judge agrees with itself, not whether it is right."
+
+
+# Below `stepscope calibrate`, in the order of its help.
+COMMANDS = (sigma, judge_, labels_, localise, gap, drift, bias, production, followup, grounding)

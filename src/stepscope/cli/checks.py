@@ -143,11 +143,9 @@ def run_checks(store: Path | None) -> list[Check]:
     """Return every check, in a fixed order; `store` is the one of the settings when None."""
     settings, of_settings = _settings()
     path = Path(settings.store) if store is None else store
-    return [
-        Check("python", "ok", f"{platform.python_version()} at {sys.executable}"),
-        _platform(), of_settings, _store(path), _disk(path), _parquet(), _keys(), _sandbox(),
-        _browser(),
-    ]  # fmt: skip
+    python = Check("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    machine = [_store(path), _disk(path), _parquet(), _keys(), _sandbox(), _browser()]
+    return [python, _platform(), of_settings, *machine]
 
 
 def _platform() -> Check:
@@ -157,9 +155,8 @@ def _platform() -> Check:
         return Check("platform", "ok", f"{found}: what CI tests")
     if system == "Darwin":
         return Check("platform", "ok", f"{found}: untested by CI")
-    return Check(
-        "platform", "warn", f"{found}: not supported", "on Windows run stepscope inside WSL"
-    )
+    advice = "on Windows run stepscope inside WSL"
+    return Check("platform", "warn", f"{found}: not supported", advice)
 
 
 def _settings() -> tuple[Settings, Check]:

@@ -22,76 +22,84 @@ if TYPE_CHECKING:
 Workflows = Annotated[
     list[str] | None, Option(metavar="NAME", help="Only this workflow; repeatable.")
 ]
-Runs = Annotated[
-    list[str] | None,
-    Option(metavar="PATHS", help="Check the gates on these traces, without a store; repeatable."),
-]
-BaselineFile = Annotated[
+Commit = Annotated[
     str | None,
-    Option(metavar="FILE", help="Compare with this file, not with the one in the settings."),
-]
-Trials = Annotated[
-    int | None,
     Option(
+        metavar="SHA",
+        help="The commit that these runs test. The runs of earlier checks of this commit are "
+        "added.",
+    ),
+]
+Config = Annotated[
+    Path | None, Option(metavar="PATH", help="stepscope.toml, or its folder. Default: this folder.")
+]
+
+
+def gate(
+    *,
+    workflow: Workflows = None,
+    runs: list[str] | None = Option(
+        None, metavar="PATHS", help="Check the gates on these traces, without a store; repeatable."
+    ),
+    baseline: str | None = Option(
+        None, metavar="FILE", help="Compare with this file, not with the one in the settings."
+    ),
+    trials: int | None = Option(
+        None,
         min=1,
         max=1000,
         help="How many times each case must have been run. Default: as in the baseline.",
     ),
-]
-Cases = Annotated[
-    list[str] | None,
-    Option(metavar="CASE", help="This case must have been run; repeatable. Default: all."),
-]
-Tier = Annotated[str | None, Option(
-    metavar="SOURCES",
-    help="Check only gates whose verdicts come from these sources, such as rules,step_labels. "
-    "Default: from the settings.",
-)]  # fmt: skip
-Failing = Annotated[Literal["soft", "hard"], Option(
-    help="The command fails if a gate of at least this severity fails.",
-)]  # fmt: skip
-Undecided = Annotated[Literal["pass", "fail"] | None, Option(
-    help="How to count gates that too few runs leave undecided. Default: exit code 4.",
-)]  # fmt: skip
-MaxMinutes = Annotated[float | None, Option(
-    min=0, help="Stop after this time; gates that are not decided by then give exit code 4.",
-)]  # fmt: skip
-Commit = Annotated[str | None, Option(
-    metavar="SHA",
-    help="The commit that these runs test. The runs of earlier checks of this commit are added.",
-)]  # fmt: skip
-Attempt = Annotated[
-    int, Option(min=1, help="How many times this commit was checked, this time included.")
-]
-Selftest = Annotated[bool, Option(
-    "--selftest",
-    help="Estimate how often these gates are wrong, on runs drawn at random from baselines. Do "
-    "not combine it with --runs, --store, --where, --commit, --attempt, --fail-on, "
-    "--undecided, --write or JUnit.",
-)]  # fmt: skip
-Drop = Annotated[float | None, Option(
-    metavar="SHARE", help="With --selftest: the drop to simulate. Default: 0.1.",
-)]  # fmt: skip
-Config = Annotated[
-    Path | None, Option(metavar="PATH", help="stepscope.toml, or its folder. Default: this folder.")
-]
-Write = Annotated[Path | None, Option(
-    metavar="DIR",
-    help="Also write gate.json, gate.xml and comments/ (one file for each workflow) to this "
-    "folder.",
-)]  # fmt: skip
-
-
-def gate(
-    *, workflow: Workflows = None, runs: Runs = None, baseline: BaselineFile = None,
-    trials: Trials = None, cases: Cases = None, tier: Tier = None, fail_on: Failing = "hard",
-    undecided: Undecided = None, max_minutes: MaxMinutes = None, commit: Commit = None,
-    attempt: Attempt = 1, where: options.WhereText = None, seed: options.Seed = None,
-    selftest: Selftest = False, drop: Drop = None, config: Config = None,
-    markdown: options.Markdown = False, junit: options.Junit = False, write: Write = None,
-    out: options.Out = None, store: options.StorePath = None, offline: options.Offline = False,
+    cases: list[str] | None = Option(
+        None, metavar="CASE", help="This case must have been run; repeatable. Default: all."
+    ),
+    tier: str | None = Option(
+        None,
+        metavar="SOURCES",
+        help="Check only gates whose verdicts come from these sources, such as rules,step_labels. "
+        "Default: from the settings.",
+    ),
+    fail_on: Literal["soft", "hard"] = Option(
+        "hard", help="The command fails if a gate of at least this severity fails."
+    ),
+    undecided: Literal["pass", "fail"] | None = Option(
+        None, help="How to count gates that too few runs leave undecided. Default: exit code 4."
+    ),
+    max_minutes: float | None = Option(
+        None,
+        min=0,
+        help="Stop after this time; gates that are not decided by then give exit code 4.",
+    ),
+    commit: Commit = None,
+    attempt: int = Option(
+        1, min=1, help="How many times this commit was checked, this time included."
+    ),
+    where: options.WhereText = None,
+    seed: options.Seed = None,
+    selftest: bool = Option(
+        False,
+        "--selftest",
+        help="Estimate how often these gates are wrong, on runs drawn at random from baselines. Do "
+        "not combine it with --runs, --store, --where, --commit, --attempt, --fail-on, "
+        "--undecided, --write or JUnit.",
+    ),
+    drop: float | None = Option(
+        None, metavar="SHARE", help="With --selftest: the drop to simulate. Default: 0.1."
+    ),
+    config: Config = None,
+    markdown: options.Markdown = False,
+    junit: options.Junit = False,
+    write: Path | None = Option(
+        None,
+        metavar="DIR",
+        help="Also write gate.json, gate.xml and comments/ (one file for each workflow) to this "
+        "folder.",
+    ),
+    out: options.Out = None,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Check recorded runs against the gates of stepscope.toml.
 
     Exit code 0: all gates passed; 3: a gate failed; 4: a gate is undecided or could not be
@@ -117,10 +125,17 @@ def gate(
         if not selftest:
             raise UsageError("--drop is of --selftest; say --selftest, or leave it out")
         unread = {
-            "runs": runs, "where": where, "commit": commit, "attempt": attempt != 1,
-            "fail-on": fail_on != "hard", "undecided": undecided, "write": write, "store": store,
-            "junit": junit, f"out {out}": form == "junit",
-        }  # fmt: skip
+            "runs": runs,
+            "where": where,
+            "commit": commit,
+            "attempt": attempt != 1,
+            "fail-on": fail_on != "hard",
+            "undecided": undecided,
+            "write": write,
+            "store": store,
+            "junit": junit,
+            f"out {out}": form == "junit",
+        }
         options.refuse_given(unread, "is not for --selftest, which reads the baselines alone")
         found = gating.selftest_policies(
             policies,
@@ -135,10 +150,13 @@ def gate(
         terminal.print_note(f"took {(time.monotonic() - start) / 60:.1f} minutes")
         return 0 if all(one.invocations for one in found.value) else 4
     request = gating.GateOptions(
-        where=combine_filters(where), commit=commit, attempt=attempt,
-        log=gating.find_look_log(settings), seed=seed,
+        where=combine_filters(where),
+        commit=commit,
+        attempt=attempt,
+        log=gating.find_look_log(settings),
+        seed=seed,
         enough=lambda: max_minutes is not None and time.monotonic() - start >= 60 * max_minutes,
-    )  # fmt: skip
+    )
     said: list[str] = []
     if runs:
         report, said = gating.gate_files(runs, settings, policies, request)
@@ -183,7 +201,7 @@ def update(
     workflow: Workflows = None,
     where: options.WhereText = None,
     commit: Commit = None,
-    yes: Annotated[bool, Option("--yes", help="Write without asking.")] = False,
+    yes: bool = Option(False, "--yes", help="Write without asking."),
     config: Config = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -250,25 +268,21 @@ def check(corpus: CorpusPath, *, workflow: OfWorkflow = "", as_json: options.Jso
 def split(
     corpus: CorpusPath,
     *,
-    held_out: Annotated[
-        float, Option("--held-out", metavar="SHARE", help="Share of the cases to hold out.")
-    ] = 0.2,
-    by: Annotated[
-        str,
-        Option(
-            metavar="FIELD,...",
-            help="Stratify the draw by these: difficulty, workflow, or keys of tags.",
-        ),
-    ] = "",
+    held_out: float = Option(
+        0.2, "--held-out", metavar="SHARE", help="Share of the cases to hold out."
+    ),
+    by: str = Option(
+        "",
+        metavar="FIELD,...",
+        help="Stratify the draw by these: difficulty, workflow, or keys of tags.",
+    ),
     workflow: OfWorkflow = "",
-    seed: Annotated[int, Option(min=0, help="Seed of the draw.")] = 0,
-    freeze: Annotated[
-        bool,
-        Option(
-            "--freeze",
-            help="Write the split to a file beside the cases. Without --freeze, it is only shown.",
-        ),
-    ] = False,
+    seed: int = Option(0, min=0, help="Seed of the draw."),
+    freeze: bool = Option(
+        False,
+        "--freeze",
+        help="Write the split to a file beside the cases. Without --freeze, it is only shown.",
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Set a part of the cases aside (hold it out) as a test set.

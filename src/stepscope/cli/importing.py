@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from typer import Argument, Option
 
@@ -19,90 +18,6 @@ if TYPE_CHECKING:
 
 # Of a record that was set aside, what is listed of its bytes.
 _SHOWN_BYTES = 80
-
-Paths = Annotated[list[str] | None, Argument(
-    metavar="PATHS",
-    help="Files, folders, globs, zips; - means stdin. Or a backend: langfuse:[PROJECT], "
-    "langsmith:PROJECT, mlflow:EXPERIMENT or phoenix:PROJECT.",
-)]  # fmt: skip
-FormatName = Annotated[str | None, Option(
-    "--format", help="The format of the traces. Default: detected from the content.",
-)]  # fmt: skip
-Agent = Annotated[str | None, Option(help="The agent, if a trace names none.")]
-AgentVersion = Annotated[str | None, Option(help="The agent's version, if a trace names none.")]
-Workflow = Annotated[
-    str | None, Option(metavar="NAME", help="The workflow, if a trace names none.")
-]
-Task = Annotated[str | None, Option(metavar="NAME", help="The task, if a trace names none.")]
-Trial = Annotated[str | None, Option(metavar="N", help="The trial, if a trace names none.")]
-Tags = Annotated[list[str] | None, Option(metavar="K=V", help="A tag for these runs; repeatable.")]
-Strict = Annotated[
-    bool, Option("--strict", help="Import the runs only if everything can be read without repair.")
-]
-Workers = Annotated[int | None, Option(
-    min=1, help="Number of processes. Default: one, or one per core for many runs.",
-)]  # fmt: skip
-Since = Annotated[str | None, Option(
-    metavar="WHEN",
-    help="With a backend: fetch only traces that began after this time (7d means 7 days ago; or "
-    "12h, 2026-01-31). The word last means: traces received since the previous fetch. "
-    "Default: all.",
-)]  # fmt: skip
-Listen = Annotated[bool, Option(
-    "--listen",
-    help="Receive runs over OTLP/HTTP; PATHS is then HOST:PORT. Default: 127.0.0.1:4318.",
-)]  # fmt: skip
-Quiet = Annotated[float | None, Option(
-    min=0, metavar="SECONDS",
-    help="With --listen: a run counts as ended when its root span has ended and no span has "
-    "arrived for this many seconds. Default: from stepscope.toml, or else 6.",
-)]  # fmt: skip
-Idle = Annotated[float | None, Option(
-    min=0, metavar="SECONDS",
-    help="With --listen: every run counts as ended when no span has arrived for this many "
-    "seconds. Default: from stepscope.toml, or else 600.",
-)]  # fmt: skip
-KeepAll = Annotated[
-    bool, Option("--keep-all", help="With --listen: also keep traces in which no agent is named.")
-]
-Verdicts = Annotated[str | None, Option(
-    metavar="FILE",
-    help="Import verdicts of people or other judges on runs in the store, from CSV, JSON lines "
-    "or Parquet.",
-)]  # fmt: skip
-Outcomes = Annotated[str | None, Option(
-    metavar="FILE",
-    help="Add outcomes to runs in the store, from CSV or JSON lines. The columns are the run (or "
-    "the id that its recorder gave it), the outcome (pass, fail or a reward) and the "
-    "source (check, reward or a person).",
-)]  # fmt: skip
-Cases = Annotated[str | None, Option(
-    metavar="FILE",
-    help="Reference solutions (cases), one for each task: cases.toml, goals.toml, JSON lines, or "
-    "a folder of such files. Give it with PATHS or alone.",
-)]  # fmt: skip
-Mapped = Annotated[list[str] | None, Option(
-    "--map", metavar="FIELD=COLUMN",
-    help="With --verdicts: the column of your file for each of the fields run, step, label, "
-    "value, judge, axis, confidence, cites, reason, repeat. If your column of steps is "
-    "named n and counts from 1, write step=n-1.",
-)]  # fmt: skip
-Labels = Annotated[list[str] | None, Option(
-    metavar="THEIRS=OURS",
-    help="With --verdicts: translate the labels of your file, such as yes=correct.",
-)]  # fmt: skip
-RubricName = Annotated[
-    str | None,
-    Option(metavar="NAME", help="With --verdicts: the rubric, such as axes, or your own .md file."),
-]
-Rater = Annotated[
-    str | None, Option(metavar="NAME", help="With --verdicts: the name of the rater.")
-]
-SetAside = Annotated[bool, Option(
-    "--set-aside",
-    help="List the records that were set aside: from PATHS if given, else from the whole store.",
-)]  # fmt: skip
-Human = Annotated[bool, Option("--human", help="With --verdicts: the raters are people.")]
 
 
 def parse_tags(pairs: list[str]) -> dict[str, str]:
@@ -122,16 +37,110 @@ _BACKEND = re.compile(r"(langfuse|langsmith|mlflow|phoenix):").match
 
 
 def import_(
-    paths: Paths = None, *, format_name: FormatName = None, agent: Agent = None,
-    agent_version: AgentVersion = None, workflow: Workflow = None, task: Task = None,
-    trial: Trial = None, tag: Tags = None, strict: Strict = False, set_aside: SetAside = False,
-    workers: Workers = None, since: Since = None, listen: Listen = False, quiet: Quiet = None,
-    idle: Idle = None, keep_all: KeepAll = False, verdicts: Verdicts = None,
-    outcomes: Outcomes = None, cases: Cases = None, mapped: Mapped = None, labels: Labels = None,
-    rubric: RubricName = None, rater: Rater = None, human: Human = False,
-    store: options.StorePath = None, offline: options.Offline = False,
+    paths: list[str] | None = Argument(
+        None,
+        metavar="PATHS",
+        help="Files, folders, globs, zips; - means stdin. Or a backend: langfuse:[PROJECT], "
+        "langsmith:PROJECT, mlflow:EXPERIMENT or phoenix:PROJECT.",
+    ),
+    *,
+    format_name: str | None = Option(
+        None, "--format", help="The format of the traces. Default: detected from the content."
+    ),
+    agent: str | None = Option(None, help="The agent, if a trace names none."),
+    agent_version: str | None = Option(None, help="The agent's version, if a trace names none."),
+    workflow: str | None = Option(
+        None, metavar="NAME", help="The workflow, if a trace names none."
+    ),
+    task: str | None = Option(None, metavar="NAME", help="The task, if a trace names none."),
+    trial: str | None = Option(None, metavar="N", help="The trial, if a trace names none."),
+    tag: list[str] | None = Option(None, metavar="K=V", help="A tag for these runs; repeatable."),
+    strict: bool = Option(
+        False, "--strict", help="Import the runs only if everything can be read without repair."
+    ),
+    set_aside: bool = Option(
+        False,
+        "--set-aside",
+        help="List the records that were set aside: from PATHS if given, else from the whole "
+        "store.",
+    ),
+    workers: int | None = Option(
+        None, min=1, help="Number of processes. Default: one, or one per core for many runs."
+    ),
+    since: str | None = Option(
+        None,
+        metavar="WHEN",
+        help="With a backend: fetch only traces that began after this time (7d means 7 days ago; "
+        "or 12h, 2026-01-31). The word last means: traces received since the previous fetch. "
+        "Default: all.",
+    ),
+    listen: bool = Option(
+        False,
+        "--listen",
+        help="Receive runs over OTLP/HTTP; PATHS is then HOST:PORT. Default: 127.0.0.1:4318.",
+    ),
+    quiet: float | None = Option(
+        None,
+        min=0,
+        metavar="SECONDS",
+        help="With --listen: a run counts as ended when its root span has ended and no span has "
+        "arrived for this many seconds. Default: from stepscope.toml, or else 6.",
+    ),
+    idle: float | None = Option(
+        None,
+        min=0,
+        metavar="SECONDS",
+        help="With --listen: every run counts as ended when no span has arrived for this many "
+        "seconds. Default: from stepscope.toml, or else 600.",
+    ),
+    keep_all: bool = Option(
+        False, "--keep-all", help="With --listen: also keep traces in which no agent is named."
+    ),
+    verdicts: str | None = Option(
+        None,
+        metavar="FILE",
+        help="Import verdicts of people or other judges on runs in the store, from CSV, JSON lines "
+        "or Parquet.",
+    ),
+    outcomes: str | None = Option(
+        None,
+        metavar="FILE",
+        help="Add outcomes to runs in the store, from CSV or JSON lines. The columns are the run "
+        "(or the id that its recorder gave it), the outcome (pass, fail or a reward) and the "
+        "source (check, reward or a person).",
+    ),
+    cases: str | None = Option(
+        None,
+        metavar="FILE",
+        help="Reference solutions (cases), one for each task: cases.toml, goals.toml, JSON lines, "
+        "or a folder of such files. Give it with PATHS or alone.",
+    ),
+    mapped: list[str] | None = Option(
+        None,
+        "--map",
+        metavar="FIELD=COLUMN",
+        help="With --verdicts: the column of your file for each of the fields run, step, label, "
+        "value, judge, axis, confidence, cites, reason, repeat. If your column of steps is "
+        "named n and counts from 1, write step=n-1.",
+    ),
+    labels: list[str] | None = Option(
+        None,
+        metavar="THEIRS=OURS",
+        help="With --verdicts: translate the labels of your file, such as yes=correct.",
+    ),
+    rubric: str | None = Option(
+        None,
+        metavar="NAME",
+        help="With --verdicts: the rubric, such as axes, or your own .md file.",
+    ),
+    rater: str | None = Option(
+        None, metavar="NAME", help="With --verdicts: the name of the rater."
+    ),
+    human: bool = Option(False, "--human", help="With --verdicts: the raters are people."),
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Read recorded runs into the store.
 
     The command prints one line for each file: what was read, repaired and set aside. A record that
@@ -156,9 +165,14 @@ def import_(
     """
     tags = parse_tags(tag or [])
     files = {
-        "set-aside": set_aside, "cases": cases, "format": format_name, "strict": strict,
-        "workers": workers, "task": task, "trial": trial,
-    }  # fmt: skip
+        "set-aside": set_aside,
+        "cases": cases,
+        "format": format_name,
+        "strict": strict,
+        "workers": workers,
+        "task": task,
+        "trial": trial,
+    }
     of_runs = {"tag": tags or None, "agent": agent, "agent-version": agent_version}
     listening = {"quiet": quiet, "idle": idle, "keep-all": keep_all}
     of_verdicts = {"map": mapped, "labels": labels, "rubric": rubric, "rater": rater}
@@ -170,14 +184,18 @@ def import_(
         options.refuse_given(files, "is for runs; --verdicts reads verdicts on runs in the store")
         options.refuse_given(listening, "is for runs that come in with --listen")
         if paths or listen or since is not None or tags or agent or agent_version or workflow:
-            raise UsageError(
-                "--verdicts FILE reads verdicts alone; import runs by a command before"
+            why = "--verdicts FILE reads verdicts alone; import runs by a command before"
+            raise UsageError(why)
+        from stepscope.api.verdict_import import parse_pairs
+
+        names, ours = parse_pairs(mapped or [], "--map"), parse_pairs(labels or [], "--labels")
+        with options.open_existing(store) as notebook:
+            read = notebook.add_verdicts(
+                verdicts, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
             )
-        return _import_verdicts(
-            verdicts, mapped or [], labels or [], rubric=rubric, rater=rater, human=human,
-            hint="stepscope agree" if outcomes is None else "stepscope score", store=store,
-            as_json=as_json,
-        )  # fmt: skip
+        hint = "stepscope agree" if outcomes is None else "stepscope score"
+        terminal.print_result(read, as_json=as_json, hint=hint, store=store)
+        return 0
     options.refuse_given({**of_verdicts, "human": human}, "is for --verdicts FILE")
     from stepscope.score.importing import RunDefaults
 
@@ -188,9 +206,14 @@ def import_(
         from stepscope.cli.transfer import receive_runs
 
         return receive_runs(
-            paths or [], quiet=quiet, idle=idle, keep_all=keep_all, store=store, filling=filling,
+            paths or [],
+            quiet=quiet,
+            idle=idle,
+            keep_all=keep_all,
+            store=store,
+            filling=filling,
             as_json=as_json,
-        )  # fmt: skip
+        )
     options.refuse_given(listening, "is for runs that come in with --listen")
     if set_aside and not paths:
         of_paths = {**files, **of_runs, "set-aside": None, "workflow": workflow, "since": since}
@@ -206,9 +229,8 @@ def import_(
         terminal.print_result(found_cases, as_json=as_json, hint="stepscope score", store=store)
         return 0
     if not paths:
-        raise UsageError(
-            "nothing to import: name files, folders or globs, or receive with --listen"
-        )
+        why = "nothing to import: name files, folders or globs, or receive with --listen"
+        raise UsageError(why)
     if any(map(_BACKEND, paths)):
         options.refuse_given(files, "is for files, not for the traces of a backend")
         from stepscope.cli.transfer import pull_runs
@@ -222,10 +244,18 @@ def import_(
 
         with api.open(store) as notebook, terminal.show_progress("reading runs") as step:
             added = notebook.add(
-                paths, agent=agent, agent_version=agent_version, tags=tags, workflow=workflow,
-                task=task, trial=trial, format_name=format_name, strict=strict, workers=workers,
+                paths,
+                agent=agent,
+                agent_version=agent_version,
+                tags=tags,
+                workflow=workflow,
+                task=task,
+                trial=trial,
+                format_name=format_name,
+                strict=strict,
+                workers=workers,
                 progress=step,
-            )  # fmt: skip
+            )
             given = None
             if cases is not None:
                 given = notebook.add_cases(cases, workflow=workflow or "")
@@ -241,29 +271,6 @@ def import_(
     return 0
 
 
-def _import_verdicts(
-    file: str,
-    mapped: list[str],
-    labels: list[str],
-    *,
-    rubric: str | None,
-    rater: str | None,
-    human: bool,
-    hint: str,
-    store: Path | None,
-    as_json: bool,
-) -> int:
-    from stepscope.api.verdict_import import parse_pairs
-
-    names, ours = parse_pairs(mapped, "--map"), parse_pairs(labels, "--labels")
-    with options.open_existing(store) as notebook:
-        found = notebook.add_verdicts(
-            file, columns=names, labels=ours, rubric=rubric, rater=rater, human=human
-        )
-    terminal.print_result(found, as_json=as_json, hint=hint, store=store)
-    return 0
-
-
 def exit_code_of_import(failed: Sequence[str]) -> int:
     """Return 2 where a file gave nothing, having said so."""
     if not failed:
@@ -276,11 +283,14 @@ def exit_code_of_import(failed: Sequence[str]) -> int:
 def _list_set_aside(records: Iterable[Quarantined], *, as_json: bool) -> None:
     found = [
         {
-            "uri": one.uri, "offset": one.offset, "reason": one.reason, "bytes": len(one.raw),
+            "uri": one.uri,
+            "offset": one.offset,
+            "reason": one.reason,
+            "bytes": len(one.raw),
             "begins": one.raw[:_SHOWN_BYTES].decode("utf-8", "replace"),
         }
         for one in records
-    ]  # fmt: skip
+    ]
     if as_json:
         return terminal.print_json(found)
     for one in found:

@@ -24,101 +24,120 @@ if TYPE_CHECKING:
     from stepscope.settings import Settings
 
 
-Runs = Annotated[list[str] | None, Argument(
-    metavar="[RUN]...", autocompletion=options.complete_run,
-    help="Only these runs: the name or id of each, or a beginning that fits only one run.",
-)]  # fmt: skip
-Judges = Annotated[list[str] | None, Option(
-    metavar="PROVIDER/MODEL",
-    help="A judge; repeat the option for more judges, preferably of other families.",
-)]  # fmt: skip
-Rubrics = Annotated[list[str] | None, Option(
-    metavar="NAME", help="A rubric, a set of rubrics, or your own file; repeatable. Default: axes.",
-)]  # fmt: skip
-Budget = Annotated[float | None, Option(
-    min=0, metavar="USD",
-    help="Spend at most this many dollars. Default: from the settings, or else 5.",
-)]  # fmt: skip
-Shared = Annotated[
-    str, Option(metavar="NAME", help="Commands with the same budget name spend from one budget.")
+Judges = Annotated[
+    list[str] | None,
+    Option(
+        metavar="PROVIDER/MODEL",
+        help="A judge; repeat the option for more judges, preferably of other families.",
+    ),
 ]
-DryRun = Annotated[
-    bool, Option("--dry-run", help="Print calls, tokens, prices and what is missing; send nothing.")
+Budget = Annotated[
+    float | None,
+    Option(
+        min=0,
+        metavar="USD",
+        help="Spend at most this many dollars. Default: from the settings, or else 5.",
+    ),
 ]
-ShowPrompt = Annotated[str | None, Option(metavar="RUN", help="Print the request for this run.")]
-Again = Annotated[bool, Option(
-    "--again",
-    help="Judge again the runs that were judged before, with the current rubrics and models, and "
-    "print the verdicts that changed. Without --judge, the same judges are asked.",
-)]  # fmt: skip
-Sample = Annotated[
-    int | None, Option(min=1, metavar="N", help="For each rubric, judge N runs drawn at random.")
-]
-Repeat = Annotated[int, Option(min=1, max=1000, metavar="N", help="Ask each question N times.")]
 Narration = Literal["on", "off", "both"]
-Narrated = Annotated[Narration, Option(
-    help="off: hide the agent's own words; both: judge with and without these words, and mark "
-    "verdicts that differ.",
-)]  # fmt: skip
-InMode = Annotated[Literal["contextual", "isolated", "prefix"], Option(
-    help="contextual: judge each exchange with the whole run in view; isolated: judge it alone; "
-    "prefix: judge it with all steps before it.",
-)]  # fmt: skip
-Goals = Annotated[Path | None, Option(
-    metavar="FILE",
-    help="A file of sub-goals that you have confirmed. It is for --rubric no_look: there, judges "
-    "see one output and its sub-goal, but not the run.",
-)]  # fmt: skip
-Propose = Annotated[Path | None, Option(
-    metavar="FILE", help="Write a draft of sub-goals to this file; judge nothing.",
-)]  # fmt: skip
-Canaries = Annotated[
-    bool, Option("--canaries", help="Check judges on runs whose answers are known.")
-]
-SendMedia = Annotated[
-    bool, Option("--send-media", help="Also send images; secrets in images are not hidden.")
-]
-Tools = Annotated[
-    bool, Option("--tools", help="Let judges read more of the run before they answer.")
-]
-Workspace = Annotated[
-    Path | None, Option(metavar="DIR", help="A folder that judges may also read.")
-]
-Batch = Annotated[bool, Option(
-    "--batch",
-    help="Ask in a batch, at half the price. The command waits for the answers, up to a day; if "
-    "it is stopped, run it again.",
-)]  # fmt: skip
-Strict = Annotated[
-    bool, Option("--strict-families", help="Refuse a judge of the same model family as the agent.")
-]
-Drift = Annotated[int | None, Option(
-    min=20, metavar="N",
-    help="Ask again about N fixed runs, to see whether the answers of a judge have shifted.",
-)]  # fmt: skip
-Bias = Annotated[int | None, Option(
-    min=20, metavar="N",
-    help="Ask again about N runs, each made longer, or with answers or examples in reverse order.",
-)]  # fmt: skip
-AllowUnlocked = Annotated[bool, Option(
-    "--allow-unlocked", help="Let rubrics that are not locked judge evaluation sets.",
-)]  # fmt: skip
 STOPPED = 130
 BUDGET = 5
 
 
 def judge(
-    runs: Runs = None, *, judge: Judges = None, rubric: Rubrics = None,
-    where: options.WhereText = None, since: options.Since = None, budget: Budget = None,
-    budget_name: Shared = "", dry_run: DryRun = False, show_prompt: ShowPrompt = None,
-    again: Again = False, sample: Sample = None, repeat: Repeat = 1, narration: Narrated = "on",
-    mode: InMode = "contextual", goals: Goals = None, propose_goals: Propose = None,
-    canaries: Canaries = False, send_media: SendMedia = False, tools: Tools = False,
-    workspace: Workspace = None, batch: Batch = False, strict_families: Strict = False,
-    allow_unlocked: AllowUnlocked = False, drift: Drift = None, bias: Bias = None,
-    store: options.StorePath = None, offline: options.Offline = False,
+    runs: list[str] | None = Argument(
+        None,
+        metavar="[RUN]...",
+        autocompletion=options.complete_run,
+        help="Only these runs: the name or id of each, or a beginning that fits only one run.",
+    ),
+    *,
+    judge: Judges = None,
+    rubric: list[str] | None = Option(
+        None,
+        metavar="NAME",
+        help="A rubric, a set of rubrics, or your own file; repeatable. Default: axes.",
+    ),
+    where: options.WhereText = None,
+    since: options.Since = None,
+    budget: Budget = None,
+    budget_name: str = Option(
+        "", metavar="NAME", help="Commands with the same budget name spend from one budget."
+    ),
+    dry_run: bool = Option(
+        False, "--dry-run", help="Print calls, tokens, prices and what is missing; send nothing."
+    ),
+    show_prompt: str | None = Option(None, metavar="RUN", help="Print the request for this run."),
+    again: bool = Option(
+        False,
+        "--again",
+        help="Judge again the runs that were judged before, with the current rubrics and models, "
+        "and print the verdicts that changed. Without --judge, the same judges are asked.",
+    ),
+    sample: int | None = Option(
+        None, min=1, metavar="N", help="For each rubric, judge N runs drawn at random."
+    ),
+    repeat: int = Option(1, min=1, max=1000, metavar="N", help="Ask each question N times."),
+    narration: Narration = Option(
+        "on",
+        help="off: hide the agent's own words; both: judge with and without these words, and mark "
+        "verdicts that differ.",
+    ),
+    mode: Literal["contextual", "isolated", "prefix"] = Option(
+        "contextual",
+        help="contextual: judge each exchange with the whole run in view; isolated: judge it "
+        "alone; prefix: judge it with all steps before it.",
+    ),
+    goals: Path | None = Option(
+        None,
+        metavar="FILE",
+        help="A file of sub-goals that you have confirmed. It is for --rubric no_look: there, "
+        "judges see one output and its sub-goal, but not the run.",
+    ),
+    propose_goals: Path | None = Option(
+        None, metavar="FILE", help="Write a draft of sub-goals to this file; judge nothing."
+    ),
+    canaries: bool = Option(
+        False, "--canaries", help="Check judges on runs whose answers are known."
+    ),
+    send_media: bool = Option(
+        False, "--send-media", help="Also send images; secrets in images are not hidden."
+    ),
+    tools: bool = Option(
+        False, "--tools", help="Let judges read more of the run before they answer."
+    ),
+    workspace: Path | None = Option(
+        None, metavar="DIR", help="A folder that judges may also read."
+    ),
+    batch: bool = Option(
+        False,
+        "--batch",
+        help="Ask in a batch, at half the price. The command waits for the answers, up to a day; "
+        "if it is stopped, run it again.",
+    ),
+    strict_families: bool = Option(
+        False, "--strict-families", help="Refuse a judge of the same model family as the agent."
+    ),
+    allow_unlocked: bool = Option(
+        False, "--allow-unlocked", help="Let rubrics that are not locked judge evaluation sets."
+    ),
+    drift: int | None = Option(
+        None,
+        min=20,
+        metavar="N",
+        help="Ask again about N fixed runs, to see whether the answers of a judge have shifted.",
+    ),
+    bias: int | None = Option(
+        None,
+        min=20,
+        metavar="N",
+        help="Ask again about N runs, each made longer, or with answers or examples in reverse "
+        "order.",
+    ),
+    store: options.StorePath = None,
+    offline: options.Offline = False,
     as_json: options.Json = False,
-) -> int:  # fmt: skip
+) -> int:
     """Judge runs with models; this costs money.
 
     Judges answer independently and must cite steps. Answered questions are not asked again, so you
@@ -150,10 +169,19 @@ def judge(
                 "stepscope score runs the free rules"
             )
         how = JudgingOptions(
-            repeats=repeat, mode=mode, goals=goals, sample=sample, canaries=canaries,
-            send_media=send_media, tools=tools, workspace=workspace, batch=batch,
-            strict_families=strict_families, allow_unlocked=allow_unlocked, again=again,
-        )  # fmt: skip
+            repeats=repeat,
+            mode=mode,
+            goals=goals,
+            sample=sample,
+            canaries=canaries,
+            send_media=send_media,
+            tools=tools,
+            workspace=workspace,
+            batch=batch,
+            strict_families=strict_families,
+            allow_unlocked=allow_unlocked,
+            again=again,
+        )
         each = ("on", "off") if narration == "both" else (narration,)
         plans = [replace(how, narration=one) for one in each]
         rubrics = rubric or ["axes"]
@@ -165,9 +193,14 @@ def judge(
             given |= {"drift": drift if bias else None, "repeat": repeat > 1}
             options.refuse_given(given, "chooses runs or questions; --drift and --bias fix them")
             plans = choose_fixed_runs(
-                notebook.store, notebook.settings, rubrics, judges=judges, n=n, how=plans[0],
+                notebook.store,
+                notebook.settings,
+                rubrics,
+                judges=judges,
+                n=n,
+                how=plans[0],
                 changes=CHANGES if bias else (),
-            )  # fmt: skip
+            )
         if show_prompt is not None:
             asked = partial(notebook.judge_requests, rubrics, judges=judges, run=show_prompt)
             shown = [request for one in plans for request in asked(how=one)]
@@ -187,9 +220,15 @@ def judge(
             for how in plans:
                 ask = _judge_again if repeats else judge_within_budget
                 result = ask(
-                    notebook, judges, rubrics, where=chosen, since=since, how=how,
-                    budget_usd=budget, budget=shared,
-                )  # fmt: skip
+                    notebook,
+                    judges,
+                    rubrics,
+                    where=chosen,
+                    since=since,
+                    how=how,
+                    budget_usd=budget,
+                    budget=shared,
+                )
                 found.append(result)
                 done.append(result.judged if isinstance(result, RejudgeResult) else result)
                 if done[-1].ran.stopped:
@@ -221,9 +260,12 @@ def _judge_again(
     """Judge what was judged before; return what was done, and what turned."""
     with terminal.show_progress("judging") as step:
         return notebook.rejudge(
-            rubrics, judges=judges, progress=lambda at, usd: step(at, 0), stopping=say_stopping,
+            rubrics,
+            judges=judges,
+            progress=lambda at, usd: step(at, 0),
+            stopping=say_stopping,
             **asked,
-        )  # fmt: skip
+        )
 
 
 def _print_all(found: Sequence[object], *, as_json: bool) -> int:
@@ -252,9 +294,16 @@ def judge_within_budget(
     terminal.print_note(f"asking {', '.join(judges)}: {expected.line()}")
     with terminal.show_progress("judging") as step:
         return notebook.judge(
-            rubrics, judges=judges, where=where, since=since, how=how, budget_usd=budget_usd,
-            budget=budget, progress=lambda at, usd: step(at, 0), stopping=say_stopping,
-        )  # fmt: skip
+            rubrics,
+            judges=judges,
+            where=where,
+            since=since,
+            how=how,
+            budget_usd=budget_usd,
+            budget=budget,
+            progress=lambda at, usd: step(at, 0),
+            stopping=say_stopping,
+        )
 
 
 def exit_code_of_judging(done: Sequence[JudgingResult]) -> int:
@@ -324,13 +373,16 @@ def combine_run_filter(
     return f"id in ({ids})" + (f" and ({where})" if where else "")
 
 
-Names = Annotated[
-    list[str] | None, Argument(metavar="[NAME]...", help="Rubrics, sets of rubrics, or files.")
-]
 OneRubric = Annotated[str, Argument(metavar="NAME", help="A rubric, or your own file.")]
 
 
-def list_(names: Names = None, *, as_json: options.Json = False) -> None:
+def list_(
+    names: list[str] | None = Argument(
+        None, metavar="[NAME]...", help="Rubrics, sets of rubrics, or files."
+    ),
+    *,
+    as_json: options.Json = False,
+) -> None:
     """List rubrics, and whether they are locked.
 
     The list also names the runs and test sets on which each rubric was tried.
@@ -343,9 +395,7 @@ def list_(names: Names = None, *, as_json: options.Json = False) -> None:
 
 
 def lock(
-    names: Annotated[
-        list[str], Argument(metavar="NAME...", help="Rubrics, sets of rubrics, or files.")
-    ],
+    names: list[str] = Argument(..., metavar="NAME...", help="Rubrics, sets of rubrics, or files."),
     *,
     where: options.WhereText = None,
     store: options.StorePath = None,
@@ -384,10 +434,9 @@ def lock(
 def history(
     name: OneRubric,
     *,
-    text: Annotated[
-        list[str] | None,
-        Option(metavar="FILE", help="The file of another version, for the diff; repeatable."),
-    ] = None,
+    text: list[str] | None = Option(
+        None, metavar="FILE", help="The file of another version, for the diff; repeatable."
+    ),
     where: options.WhereText = None,
     store: options.StorePath = None,
     as_json: options.Json = False,
@@ -412,25 +461,21 @@ def history(
 def adopt(
     name: OneRubric,
     *,
-    old: Annotated[
-        str, Option(metavar="JUDGE[@SNAPSHOT]", help="The judge in use (the old judge).")
-    ],
-    new: Annotated[
-        str,
-        Option(metavar="JUDGE[@SNAPSHOT]", help="The judge to replace it with (the new judge)."),
-    ],
-    old_version: Annotated[
-        str | None, Option(metavar="V", help="The rubric version that the old judge used.")
-    ] = None,
-    new_version: Annotated[
-        str | None, Option(metavar="V", help="The rubric version that the new judge used.")
-    ] = None,
-    margin: Annotated[
-        float,
-        Option(
-            metavar="SHARE", help="How much less often than the old judge the new one may be right."
-        ),
-    ] = 0.05,
+    old: str = Option(..., metavar="JUDGE[@SNAPSHOT]", help="The judge in use (the old judge)."),
+    new: str = Option(
+        ..., metavar="JUDGE[@SNAPSHOT]", help="The judge to replace it with (the new judge)."
+    ),
+    old_version: str | None = Option(
+        None, metavar="V", help="The rubric version that the old judge used."
+    ),
+    new_version: str | None = Option(
+        None, metavar="V", help="The rubric version that the new judge used."
+    ),
+    margin: float = Option(
+        0.05,
+        metavar="SHARE",
+        help="How much less often than the old judge the new one may be right.",
+    ),
     where: options.WhereText = None,
     seed: options.Seed = None,
     store: options.StorePath = None,
@@ -450,10 +495,14 @@ def adopt(
 
     with options.open_existing(store) as notebook:
         found = adopt_judge(
-            notebook.store, name, judges=(old, new), versions=(old_version, new_version),
-            margin=margin, where=combine_filters(where),
+            notebook.store,
+            name,
+            judges=(old, new),
+            versions=(old_version, new_version),
+            margin=margin,
+            where=combine_filters(where),
             seed=notebook.settings.seed if seed is None else seed,
-        )  # fmt: skip
+        )
     terminal.print_result(found, as_json=as_json)
     codes = {"pass": 0, "fail": options.GATE_FAILED, "undecided": options.UNMEASURED}
     return codes[found.decision.outcome]

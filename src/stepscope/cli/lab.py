@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from typer import Option
 
@@ -24,40 +24,31 @@ NUMBER_KINDS: dict[type, str] = {int: "a whole number", float: "a number"}
 
 def envelope(
     *,
-    n: Annotated[str, Option(metavar="N,N", help="Steps per run.")] = "5,7,10,20",
-    sigma: Annotated[
-        str, Option(metavar="S,S", help="Standard deviation of one score.")
-    ] = "0.02,0.05,0.08,0.11,0.15",
-    classifier: Annotated[
-        str, Option(metavar="C,C", help="Classifiers: v1, v2, v3, default, fleet.")
-    ] = "v1,v2,v3,default",
-    generator: Annotated[
-        str,
-        Option(
-            metavar="G,G",
-            help="Simulators of score curves: smooth, walk, agent, holdout, article, "
-            "reconstruction.",
-        ),
-    ] = "smooth,walk,agent",
-    noise: Annotated[
-        str, Option(metavar="K,K", help="Kinds of noise: gaussian, ar1, quantised, heavy.")
-    ] = "gaussian",
-    told: Annotated[
-        str,
-        Option(
-            metavar="X",
-            help="The sigma given to the classifiers, as a multiple of the true sigma, or "
-            '"nothing".',
-        ),
-    ] = "1",
-    trials: Annotated[
-        int, Option(min=100, help="Simulated runs for each cell of the table.")
-    ] = 2000,
-    seed: Annotated[int, Option(min=0, help="Seed of the random draws.")] = 0,
-    plot: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Draw the result as a chart: FILE.png or FILE.svg."),
-    ] = None,
+    n: str = Option("5,7,10,20", metavar="N,N", help="Steps per run."),
+    sigma: str = Option(
+        "0.02,0.05,0.08,0.11,0.15", metavar="S,S", help="Standard deviation of one score."
+    ),
+    classifier: str = Option(
+        "v1,v2,v3,default", metavar="C,C", help="Classifiers: v1, v2, v3, default, fleet."
+    ),
+    generator: str = Option(
+        "smooth,walk,agent",
+        metavar="G,G",
+        help="Simulators of score curves: smooth, walk, agent, holdout, article, reconstruction.",
+    ),
+    noise: str = Option(
+        "gaussian", metavar="K,K", help="Kinds of noise: gaussian, ar1, quantised, heavy."
+    ),
+    told: str = Option(
+        "1",
+        metavar="X",
+        help='The sigma given to the classifiers, as a multiple of the true sigma, or "nothing".',
+    ),
+    trials: int = Option(2000, min=100, help="Simulated runs for each cell of the table."),
+    seed: int = Option(0, min=0, help="Seed of the random draws."),
+    plot: Path | None = Option(
+        None, metavar="FILE", help="Draw the result as a chart: FILE.png or FILE.svg."
+    ),
     offline: options.Offline = False,
     as_json: options.Json = False,
 ) -> None:
@@ -81,10 +72,13 @@ def envelope(
             lab.choose_classifiers(_parse_list(classifier)),
             ns=[_number("--n", text, int) for text in _parse_list(n)],
             sigmas=[_number("--sigma", text, float) for text in _parse_list(sigma)],
-            generators=_parse_list(generator), noises=_parse_list(noise), trials=trials, seed=seed,
+            generators=_parse_list(generator),
+            noises=_parse_list(noise),
+            trials=trials,
+            seed=seed,
             told=None if told == "nothing" else _number("--told", told, float),
             progress=step,
-        )  # fmt: skip
+        )
     if plot is not None:
         charts.save_envelope_chart(made, plot)
         terminal.print_note(f"wrote {plot}")
@@ -117,25 +111,19 @@ REDTEAM_STORE = Path(".stepscope") / "redteam.db"
 
 def redteam(
     *,
-    judge: Annotated[
-        list[str] | None, Option(metavar="PROVIDER/MODEL", help="The judge to attack; repeatable.")
-    ] = None,
-    rubric: Annotated[str, Option(metavar="NAME", help="The rubric.")] = "quality.final_answer",
-    class_: Annotated[
-        str, Option("--class", metavar="C,C", help="Only attacks of these classes.")
-    ] = "",
-    corpus: Annotated[
-        Path | None, Option(metavar="FILE", help="Add your own attack texts.")
-    ] = None,
-    runs: Annotated[int, Option(min=1, metavar="N", help="Attack at most N failing runs.")] = 60,
-    budget: Annotated[
-        float | None,
-        Option(
-            min=0,
-            metavar="USD",
-            help="Spend at most this many dollars. Default: from the settings.",
-        ),
-    ] = None,
+    judge: list[str] | None = Option(
+        None, metavar="PROVIDER/MODEL", help="The judge to attack; repeatable."
+    ),
+    rubric: str = Option("quality.final_answer", metavar="NAME", help="The rubric."),
+    class_: str = Option("", "--class", metavar="C,C", help="Only attacks of these classes."),
+    corpus: Path | None = Option(None, metavar="FILE", help="Add your own attack texts."),
+    runs: int = Option(60, min=1, metavar="N", help="Attack at most N failing runs."),
+    budget: float | None = Option(
+        None,
+        min=0,
+        metavar="USD",
+        help="Spend at most this many dollars. Default: from the settings.",
+    ),
     store: options.StorePath = None,
     where: options.WhereText = None,
     offline: options.Offline = False,
@@ -183,9 +171,13 @@ def redteam(
         most = lab.count_most_calls(len(failing), len(attacks), len(judges))
         with Ledger(ledger_path(notebook.store.path)) as ledger:
             access = judging.open_access(
-                notebook.settings, ledger, names, judges,
-                budget=Budget(limit_usd=limit), models=None,
-            )  # fmt: skip
+                notebook.settings,
+                ledger,
+                names,
+                judges,
+                budget=Budget(limit_usd=limit),
+                models=None,
+            )
             terminal.print_note(
                 f"{len(attacks)} attacks on {', '.join(one.name for one in judges)} through "
                 f"{len(failing)} failing runs: at most {most:,} calls and ${limit:g}"
@@ -195,10 +187,14 @@ def redteam(
                 lab.open_judges(access, lambda done: step(done, most)) as (ask, rounds),
             ):
                 found = lab.attack_judges(
-                    failing, attacks, rubric=asked, judges=judges, ask=ask,
+                    failing,
+                    attacks,
+                    rubric=asked,
+                    judges=judges,
+                    ask=ask,
                     redactor=notebook.store.redactor,
                     key=ledger.fence_key(notebook.store.secret("fence")),
-                )  # fmt: skip
+                )
     _print(found, lab_views.make_redteam_document(found), as_json=as_json)
     terminal.print_note(_sum_usage(rounds))
     if any(one.failed.get("budget") for one in rounds):

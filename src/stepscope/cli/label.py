@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from typer import Option
 
@@ -14,60 +13,54 @@ if TYPE_CHECKING:
     from stepscope.api.notebook import Notebook
     from stepscope.labels.drawing import QueueDraw
     from stepscope.labels.questions import LabelQuestion
-    from stepscope.settings import Settings
     from stepscope.store.where import Where
-    from stepscope.web.label import LabelTask
 
 # `model.Queue` without what comes from files.
 QueueName = Literal[
-    "uniform", "active", "shape", "unresolved", "disagreement", "look_first", "norming",
+    "uniform",
+    "active",
+    "shape",
+    "unresolved",
+    "disagreement",
+    "look_first",
+    "norming",
     "adjudication",
-]  # fmt: skip
+]
 _ASKED = "outcome, quality.overall, shape, decisive_step, a rubric of judges, or your own .md file."
-Rubric = Annotated[str, Option(metavar="NAME", help=_ASKED)]
 # Items that both annotators are asked, of a queue of this size or larger.
 OVERLAP = 20
 SAMPLE = 60
 
 
 def label(
-    rubric: Rubric = "outcome",
+    rubric: str = Option("outcome", metavar="NAME", help=_ASKED),
     *,
-    annotator: Annotated[
-        str | None, Option(metavar="NAME", help="The person who labels. Default: your user name.")
-    ] = None,
-    queue: Annotated[QueueName, Option(help="How items are chosen.")] = "uniform",
-    sample: Annotated[
-        int | None,
-        Option(min=1, help=f"How many items to label. Default: {SAMPLE}, or all if fewer."),
-    ] = None,
-    overlap: Annotated[
-        int | None,
-        Option(min=0, help=f"How many items every annotator labels. Default: {OVERLAP}."),
-    ] = None,
-    steps: Annotated[
-        bool, Option("--steps", help="Label single steps on an axis, instead of whole runs.")
-    ] = False,
-    norming: Annotated[
-        int, Option("--round", min=1, metavar="N", help="The round of a norming (practice) queue.")
-    ] = 1,
-    new: Annotated[bool, Option("--new", help="Draw another queue; the old one is kept.")] = False,
-    show_verdicts: Annotated[
-        bool,
-        Option(
-            "--show-verdicts", help="Show what judges said; the labels are then no longer blind."
-        ),
-    ] = False,
-    port: Annotated[
-        int | None, Option(min=1, max=65535, help="The port. Default: a free one.")
-    ] = None,
-    no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
-    draw_only: Annotated[
-        bool, Option("--draw", help="Choose the items of the queue, then stop; serve no page.")
-    ] = False,
-    status: Annotated[
-        bool, Option("--status", help="List the queues, then stop; serve no page.")
-    ] = False,
+    annotator: str | None = Option(
+        None, metavar="NAME", help="The person who labels. Default: your user name."
+    ),
+    queue: QueueName = Option("uniform", help="How items are chosen."),
+    sample: int | None = Option(
+        None, min=1, help=f"How many items to label. Default: {SAMPLE}, or all if fewer."
+    ),
+    overlap: int | None = Option(
+        None, min=0, help=f"How many items every annotator labels. Default: {OVERLAP}."
+    ),
+    steps: bool = Option(
+        False, "--steps", help="Label single steps on an axis, instead of whole runs."
+    ),
+    norming: int = Option(
+        1, "--round", min=1, metavar="N", help="The round of a norming (practice) queue."
+    ),
+    new: bool = Option(False, "--new", help="Draw another queue; the old one is kept."),
+    show_verdicts: bool = Option(
+        False, "--show-verdicts", help="Show what judges said; the labels are then no longer blind."
+    ),
+    port: int | None = Option(None, min=1, max=65535, help="The port. Default: a free one."),
+    no_open: bool = Option(False, "--no-open", help="Do not open the browser."),
+    draw_only: bool = Option(
+        False, "--draw", help="Choose the items of the queue, then stop; serve no page."
+    ),
+    status: bool = Option(False, "--status", help="List the queues, then stop; serve no page."),
     where: options.WhereText = None,
     since: options.Since = None,
     seed: options.Seed = None,
@@ -108,9 +101,16 @@ def label(
         if queue == "adjudication" and who in list_differing(notebook.store, question)[1]:
             raise UsageError(f"{who} has not answered everything shared, and would see the answers")
         number, draw = _open_queue(
-            notebook, question, queue, sample=sample, overlap=overlap, where=chosen, new=new,
-            norming=norming if queue == "norming" else 0, seed=seed,
-        )  # fmt: skip
+            notebook,
+            question,
+            queue,
+            sample=sample,
+            overlap=overlap,
+            where=chosen,
+            new=new,
+            norming=norming if queue == "norming" else 0,
+            seed=seed,
+        )
         path = notebook.store.path
     shown = [
         f"Queue {number}: {draw.size:,} of {draw.population:,} items, {draw.overlap} of them for "
@@ -120,17 +120,37 @@ def label(
     if draw_only:
         terminal.print_json(draw) if as_json else terminal.print_text("\n".join(shown))
         return 0
-    from stepscope.web.label import LabelTask
+    from urllib.parse import urlencode
+
+    from stepscope.cli.report import serve_app
+    from stepscope.web.app import new_token
+    from stepscope.web.guard import LOOPBACK
+    from stepscope.web.label import LabelTask, make_label_app
+    from stepscope.web.serve import open_socket, socket_url
 
     task = LabelTask(path, rubric, steps, number, who, not show_verdicts)
-    _serve(task, settings, shown, port=port, no_open=no_open, as_json=as_json)
+    listening = open_socket(LOOPBACK, port or 0)
+    token = new_token()
+    app = make_label_app(task, token=token, port=listening.getsockname()[1], settings=settings)
+    address = f"{socket_url(listening)}/?{urlencode({'token': token})}"
+    told = {"url": address, "queue": number, "annotator": who, "store": path}
+    said = "\n".join([*shown, f"Label at\n  {address}\nCtrl-C ends."])
+    serve_app(app, listening, address, told, said, no_open=no_open, as_json=as_json)
     return 0
 
 
 def _open_queue(
-    notebook: Notebook, question: LabelQuestion, queue: QueueName, *, sample: int | None,
-    overlap: int | None, where: Where | None, new: bool, norming: int, seed: int | None,
-) -> tuple[int, QueueDraw]:  # fmt: skip
+    notebook: Notebook,
+    question: LabelQuestion,
+    queue: QueueName,
+    *,
+    sample: int | None,
+    overlap: int | None,
+    where: Where | None,
+    new: bool,
+    norming: int,
+    seed: int | None,
+) -> tuple[int, QueueDraw]:
     """Return the number of the queue that goes on, or of a new one, and what it was drawn as."""
     from stepscope.api.labelling import draw_labels
     from stepscope.labels.drawing import find_queue, read_draws
@@ -139,9 +159,15 @@ def _open_queue(
     begun = number is not None and not new
     if number is None or new:
         number = draw_labels(
-            notebook, question, queue=queue, n=sample or SAMPLE, where=where, norming=norming,
-            seed=seed, overlap=OVERLAP if overlap is None else overlap,
-        )  # fmt: skip
+            notebook,
+            question,
+            queue=queue,
+            n=sample or SAMPLE,
+            where=where,
+            norming=norming,
+            seed=seed,
+            overlap=OVERLAP if overlap is None else overlap,
+        )
     draw = read_draws(notebook.store)[number]
     if begun and (sample not in (None, draw.size) or overlap not in (None, draw.overlap)):
         raise UsageError(
@@ -149,27 +175,6 @@ def _open_queue(
             "begun; leave --sample and --overlap out to go on, or draw another with --new"
         )
     return number, draw
-
-
-def _serve(
-    task: LabelTask, settings: Settings, shown: Sequence[str], *, port: int | None, no_open: bool,
-    as_json: bool,
-) -> None:  # fmt: skip
-    from urllib.parse import urlencode
-
-    from stepscope.cli.report import serve_app
-    from stepscope.web.app import new_token
-    from stepscope.web.guard import LOOPBACK
-    from stepscope.web.label import make_label_app
-    from stepscope.web.serve import open_socket, socket_url
-
-    listening = open_socket(LOOPBACK, port or 0)
-    token = new_token()
-    app = make_label_app(task, token=token, port=listening.getsockname()[1], settings=settings)
-    address = f"{socket_url(listening)}/?{urlencode({'token': token})}"
-    told = {"url": address, "queue": task.queue, "annotator": task.annotator, "store": task.store}
-    said = "\n".join([*shown, f"Label at\n  {address}\nCtrl-C ends."])
-    serve_app(app, listening, address, told, said, no_open=no_open, as_json=as_json)
 
 
 def _user_name() -> str:

@@ -51,32 +51,60 @@ _DISK_GAVE_OUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROF
 COMMANDS: dict[str, tuple[Member, ...]] = {
     "Start": (setup.demo, setup.init, setup.doctor),
     "Read": (
-        importing.import_, runs.score, runs.list_, runs.show, report.report, runs.diff,
-        report.compare, report.view, report.mcp, runs.export, runs.purge,
+        importing.import_,
+        runs.score,
+        runs.list_,
+        runs.show,
+        report.report,
+        runs.diff,
+        report.compare,
+        report.view,
+        report.mcp,
+        runs.export,
+        runs.purge,
     ),
     "Judge": (
-        judge.judge, calibrate.agree, label.label,
-        ("calibrate", "Measure how far judges and lists of suspects can be trusted.",
-         "stepscope calibrate sigma scores.csv",
-         (calibrate.sigma, calibrate.judge_, calibrate.labels_, calibrate.localise, calibrate.gap,
-          calibrate.drift, calibrate.bias, calibrate.production, calibrate.followup,
-          calibrate.grounding)),
-        ("rubric", "Lock rubrics, trace their versions, adopt another judge.",
-         "stepscope rubric lock axes", (judge.list_, judge.lock, judge.history, judge.adopt)),
+        judge.judge,
+        calibrate.agree,
+        label.label,
+        (
+            "calibrate",
+            "Measure how far judges and lists of suspects can be trusted.",
+            "stepscope calibrate sigma scores.csv",
+            calibrate.COMMANDS,
+        ),
+        (
+            "rubric",
+            "Lock rubrics, trace their versions, adopt another judge.",
+            "stepscope rubric lock axes",
+            (judge.list_, judge.lock, judge.history, judge.adopt),
+        ),
     ),
     "Gate": (
         gate.gate,
-        ("baseline", "Save runs as the baseline that gates compare with.",
-         "stepscope baseline update --yes", (gate.update,)),
-        ("case", "Check cases, set test cases aside, make cases from failing runs.",
-         "stepscope case check cases", (gate.check, gate.split, runs.promote)),
+        (
+            "baseline",
+            "Save runs as the baseline that gates compare with.",
+            "stepscope baseline update --yes",
+            (gate.update,),
+        ),
+        (
+            "case",
+            "Check cases, set test cases aside, make cases from failing runs.",
+            "stepscope case check cases",
+            (gate.check, gate.split, runs.promote),
+        ),
     ),
     "Experts": (
-        ("lab", "Measure stepscope's accuracy on runs with known faults.",
-         "stepscope lab envelope --n 10 --sigma 0.06", (lab.envelope, lab.redteam)),
+        (
+            "lab",
+            "Measure stepscope's accuracy on runs with known faults.",
+            "stepscope lab envelope --n 10 --sigma 0.06",
+            (lab.envelope, lab.redteam),
+        ),
         report.shape,
     ),
-}  # fmt: skip
+}
 
 
 class Group(TyperGroup):
@@ -140,9 +168,11 @@ def _add(to: typer.Typer, member: Member) -> None:
         return to.add_typer(group, name=name, epilog=f"Example: {example}")
     text, _, example = (member.__doc__ or "").partition("Example:")
     to.command(
-        _name(member), cls=Command, help=inspect.cleandoc(text),
+        _name(member),
+        cls=Command,
+        help=inspect.cleandoc(text),
         epilog=f"Example: {example.strip()}",
-    )(member)  # fmt: skip
+    )(member)
 
 
 for _member in chain.from_iterable(COMMANDS.values()):

@@ -40,10 +40,14 @@ def _go_offline(asked: bool) -> bool:
 Version = Annotated[
     bool, Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
 ]
-Offline = Annotated[bool, Option(
-    "--offline", callback=_go_offline,
-    help="Refuse every connection except to this machine (loopback).",
-)]  # fmt: skip
+Offline = Annotated[
+    bool,
+    Option(
+        "--offline",
+        callback=_go_offline,
+        help="Refuse every connection except to this machine (loopback).",
+    ),
+]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 StorePath = Annotated[
     Path | None,
@@ -68,10 +72,14 @@ def complete_run(context: typer.Context, incomplete: str) -> list[str]:
         return []
 
 
-Run = Annotated[str, Argument(
-    metavar="RUN", autocompletion=complete_run,
-    help="The run's name or id, or a prefix that matches only one run.",
-)]  # fmt: skip
+Run = Annotated[
+    str,
+    Argument(
+        metavar="RUN",
+        autocompletion=complete_run,
+        help="The run's name or id, or a prefix that matches only one run.",
+    ),
+]
 Since = Annotated[
     str | None,
     Option(
@@ -86,19 +94,25 @@ By = Annotated[
 RubricVersion = Annotated[
     str | None, Option(metavar="V", help="Only verdicts given under this version of the rubric.")
 ]
-Seed = Annotated[int | None, Option(
-    min=0, help="Seed of the random draws. Default: from stepscope.toml, or else 0.",
-)]  # fmt: skip
+Seed = Annotated[
+    int | None,
+    Option(
+        min=0,
+        help="Seed of the random draws. Default: from stepscope.toml, or else 0.",
+    ),
+]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]
 Junit = Annotated[bool, Option("--junit", help="Print JUnit XML.")]
 Out = Annotated[
     Path | None,
     Option(
-        "--out", "-o", metavar="FILE",
+        "--out",
+        "-o",
+        metavar="FILE",
         help="Write to this file; its extension determines the format.",
     ),
-]  # fmt: skip
+]
 Quantum = Annotated[
     float | None, Option(help="Smallest difference that two scores of the judge can have.")
 ]

@@ -27,16 +27,14 @@ if TYPE_CHECKING:
 
 
 def compare(
-    a: Annotated[
-        str, Argument(metavar="A", help="The first agent, or the first value of the --by field.")
-    ],
-    b: Annotated[
-        str, Argument(metavar="B", help="The second agent, or the second value of the --by field.")
-    ],
+    a: str = Argument(
+        ..., metavar="A", help="The first agent, or the first value of the --by field."
+    ),
+    b: str = Argument(
+        ..., metavar="B", help="The second agent, or the second value of the --by field."
+    ),
     *,
-    by: Annotated[
-        str, Option(metavar="FIELD", help="The field whose values A and B are compared.")
-    ] = "agent",
+    by: str = Option("agent", metavar="FIELD", help="The field whose values A and B are compared."),
     where: options.WhereText = None,
     since: options.Since = None,
     seed: options.Seed = None,
@@ -65,50 +63,46 @@ EMBED = 25
 # What people call the one number that does not exist.
 ONE_NUMBER = {"score", "total", "overall", "quality", "grade", "rating", "vector"}
 
-Html = Annotated[
-    Path | None, Option(metavar="FILE", help="Write all pages to one file, which needs no server.")
+Gates = Annotated[
+    list[Path] | None,
+    Option(
+        metavar="FILE",
+        help="Also show this file, written by gate --json; repeatable, the newest last.",
+    ),
 ]
-Embed = Annotated[str | None, Option(
-    metavar="N", help="With --html: include the steps of N runs (or: all). Default: 25.",
-)]  # fmt: skip
-Gates = Annotated[list[Path] | None, Option(
-    metavar="FILE",
-    help="Also show this file, written by gate --json; repeatable, the newest last.",
-)]  # fmt: skip
-Plots = Annotated[Path | None, Option(metavar="DIR", help="Write the charts as PNG and SVG.")]
 
 
 def report(
-    paths: Annotated[
-        list[str] | None,
-        Argument(
-            metavar="[PATHS]...",
-            help="Read, score and report only these traces: files, folders, globs, zips, -.",
-        ),
-    ] = None,
+    paths: list[str] | None = Argument(
+        None,
+        metavar="[PATHS]...",
+        help="Read, score and report only these traces: files, folders, globs, zips, -.",
+    ),
     *,
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,
     seed: options.Seed = None,
     rubric_version: options.RubricVersion = None,
-    look_first: Annotated[
-        int, Option(min=0, metavar="N", help="How many runs to list under Look first.")
-    ] = 10,
-    get: Annotated[
-        str | None,
-        Option(
-            metavar="FIGURE",
-            help="Print one figure with its interval, such as outcome.pass. The exit code is 4 "
-            "if this figure is unmeasured.",
-        ),
-    ] = None,
+    look_first: int = Option(
+        10, min=0, metavar="N", help="How many runs to list under Look first."
+    ),
+    get: str | None = Option(
+        None,
+        metavar="FIGURE",
+        help="Print one figure with its interval, such as outcome.pass. The exit code is 4 "
+        "if this figure is unmeasured.",
+    ),
     markdown: options.Markdown = False,
     junit: options.Junit = False,
-    html: Html = None,
-    embed: Embed = None,
+    html: Path | None = Option(
+        None, metavar="FILE", help="Write all pages to one file, which needs no server."
+    ),
+    embed: str | None = Option(
+        None, metavar="N", help="With --html: include the steps of N runs (or: all). Default: 25."
+    ),
     gates: Gates = None,
-    plots: Plots = None,
+    plots: Path | None = Option(None, metavar="DIR", help="Write the charts as PNG and SVG."),
     out: options.Out = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -218,22 +212,20 @@ def _embed(text: str | None) -> int | Literal["all"]:
 
 
 def shape(
-    scores: Annotated[
-        str, Argument(metavar="SCORES", help="A file of scores, CSV or JSON lines; - means stdin.")
-    ],
+    scores: str = Argument(
+        ..., metavar="SCORES", help="A file of scores, CSV or JSON lines; - means stdin."
+    ),
     *,
-    sigma: Annotated[
-        float | None, Option(help="Noise of one score. Default: the measured value, or unknown.")
-    ] = None,
+    sigma: float | None = Option(
+        None, help="Noise of one score. Default: the measured value, or unknown."
+    ),
     quantum: options.Quantum = None,
-    weights: Annotated[
-        str | None,
-        Option(
-            metavar="1,2,3",
-            help="Weights of the steps, or a TOML file with the weights for each run.",
-        ),
-    ] = None,
-    runs: Annotated[int, Option(min=0, metavar="N", help="Number of curves to print.")] = 40,
+    weights: str | None = Option(
+        None,
+        metavar="1,2,3",
+        help="Weights of the steps, or a TOML file with the weights for each run.",
+    ),
+    runs: int = Option(40, min=0, metavar="N", help="Number of curves to print."),
     seed: options.Seed = None,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -302,9 +294,8 @@ def _parse_weights(text: str) -> dict[str, tuple[float, ...]]:
     try:
         return {"*": tuple(float(weight) for weight in text.split(","))}
     except ValueError as e:
-        raise UsageError(
-            f"--weights {text!r}: no such file, and no list of weights such as 1,2,3"
-        ) from e
+        why = f"--weights {text!r}: no such file, and no list of weights such as 1,2,3"
+        raise UsageError(why) from e
 
 
 # A secret of the user's own, without which nothing is served to other machines.
@@ -313,14 +304,14 @@ TOKEN_VARIABLE = "STEPSCOPE_VIEW_TOKEN"
 
 def view(
     *,
-    port: Annotated[
-        int | None, Option(min=1, max=65535, help="The port. Default: 7357, or a free one.")
-    ] = None,
-    host: Annotated[
-        str, Option(help=f"The host. Any other than loopback needs a secret in {TOKEN_VARIABLE}.")
-    ] = "127.0.0.1",
+    port: int | None = Option(
+        None, min=1, max=65535, help="The port. Default: 7357, or a free one."
+    ),
+    host: str = Option(
+        "127.0.0.1", help=f"The host. Any other than loopback needs a secret in {TOKEN_VARIABLE}."
+    ),
     gates: Gates = None,
-    no_open: Annotated[bool, Option("--no-open", help="Do not open the browser.")] = False,
+    no_open: bool = Option(False, "--no-open", help="Do not open the browser."),
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,
@@ -364,9 +355,14 @@ def view(
     # The user's own secret is not printed.
     shown = opened if own is None else opened.replace(urlencode({"token": own}), "token=...")
     serve_app(
-        app, listening, opened, {"url": shown, "store": path},
-        f"Showing {path} at\n  {shown}\nCtrl-C ends.", no_open=no_open, as_json=as_json,
-    )  # fmt: skip
+        app,
+        listening,
+        opened,
+        {"url": shown, "store": path},
+        f"Showing {path} at\n  {shown}\nCtrl-C ends.",
+        no_open=no_open,
+        as_json=as_json,
+    )
     return 0
 
 
@@ -405,7 +401,7 @@ def _open(url: str) -> None:
 def mcp(
     *,
     gates: Gates = None,
-    skill: Annotated[bool, Option("--skill", help="Print SKILL.md for coding agents.")] = False,
+    skill: bool = Option(False, "--skill", help="Print SKILL.md for coding agents."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 from typer import Argument, Option
@@ -17,41 +17,35 @@ from stepscope.errors import UsageError
 
 
 def export(
-    out: Annotated[
-        str | None,
-        Argument(metavar="OUT", help="A file, a folder (for the format atif), or - for stdout."),
-    ] = None,
+    out: str | None = Argument(
+        None, metavar="OUT", help="A file, a folder (for the format atif), or - for stdout."
+    ),
     *,
-    to: Annotated[
-        str | None,
-        Option(
-            metavar="BACKEND",
-            help="Send to a tracing backend instead: langfuse:, langsmith:PROJECT, "
-            "mlflow:EXPERIMENT or phoenix:PROJECT.",
-        ),
-    ] = None,
-    format_: Annotated[
-        Literal["ours", "atif", "parquet", "otlp"],
-        Option(
-            "--format", help="The format to write; ours means the JSON lines format of stepscope."
-        ),
-    ] = "ours",
-    verdicts: Annotated[
-        Literal["none", "only", "labels", "gen_ai", "openinference"] | None,
-        Option(
-            help="only: write verdicts instead of runs (with the format parquet, to a folder). "
-            "labels: write only the verdicts of people, as .csv or .jsonl. gen_ai: attach "
-            "verdicts to OTLP spans as events (the default for otlp). openinference: attach"
-            " them as attributes. With --to, `only` sends just the verdicts and `none` just"
-            " the runs; by default, both are sent."
-        ),
-    ] = None,
-    force: Annotated[
-        bool, Option("--force", help="Overwrite existing files, or send again what was sent.")
-    ] = False,
-    salvage: Annotated[
-        bool, Option("--salvage", help="Write the readable part of a damaged store to a new one.")
-    ] = False,
+    to: str | None = Option(
+        None,
+        metavar="BACKEND",
+        help="Send to a tracing backend instead: langfuse:, langsmith:PROJECT, "
+        "mlflow:EXPERIMENT or phoenix:PROJECT.",
+    ),
+    format_: Literal["ours", "atif", "parquet", "otlp"] = Option(
+        "ours",
+        "--format",
+        help="The format to write; ours means the JSON lines format of stepscope.",
+    ),
+    verdicts: Literal["none", "only", "labels", "gen_ai", "openinference"] | None = Option(
+        None,
+        help="only: write verdicts instead of runs (with the format parquet, to a folder). "
+        "labels: write only the verdicts of people, as .csv or .jsonl. gen_ai: attach "
+        "verdicts to OTLP spans as events (the default for otlp). openinference: attach"
+        " them as attributes. With --to, `only` sends just the verdicts and `none` just"
+        " the runs; by default, both are sent.",
+    ),
+    force: bool = Option(
+        False, "--force", help="Overwrite existing files, or send again what was sent."
+    ),
+    salvage: bool = Option(
+        False, "--salvage", help="Write the readable part of a damaged store to a new one."
+    ),
     where: options.WhereText = None,
     since: options.Since = None,
     store: options.StorePath = None,
@@ -86,9 +80,14 @@ def export(
         return
     with options.open_existing(store) as notebook, terminal.show_progress("writing runs") as step:
         exported = notebook.export(
-            out, format=format_, verdicts=verdicts, force=force, where=where, since=since,
+            out,
+            format=format_,
+            verdicts=verdicts,
+            force=force,
+            where=where,
+            since=since,
             progress=step,
-        )  # fmt: skip
+        )
     # On stdout the account would mix with the runs themselves.
     if out == "-":
         terminal.print_note(str(exported))
@@ -100,12 +99,11 @@ def export(
 
 def purge(
     *,
-    older_than: Annotated[
-        str | None,
-        Option(metavar="AGE", help="Only runs stored more than this long ago: 30d, 12h."),
-    ] = None,
+    older_than: str | None = Option(
+        None, metavar="AGE", help="Only runs stored more than this long ago: 30d, 12h."
+    ),
     where: options.WhereText = None,
-    yes: Annotated[bool, Option("--yes", help="Do not ask.")] = False,
+    yes: bool = Option(False, "--yes", help="Do not ask."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -123,26 +121,22 @@ def purge(
         n = notebook.count(where=where, older_than=older_than)
         if not yes:
             if not sys.stdin.isatty():
-                raise UsageError(
-                    f"purge would erase the texts of {n:,} runs for good; confirm with --yes"
-                )
-            typer.confirm(
-                f"Erase the texts of {n:,} runs, and quarantine, for good?", abort=True, err=True
-            )
+                why = f"purge would erase the texts of {n:,} runs for good; confirm with --yes"
+                raise UsageError(why)
+            asked = f"Erase the texts of {n:,} runs, and quarantine, for good?"
+            typer.confirm(asked, abort=True, err=True)
         purged = notebook.purge(where=where, older_than=older_than)
     terminal.print_result(purged, as_json=as_json)
 
 
 def score(
     *,
-    measure: Annotated[
-        list[str] | None, Option(metavar="NAME", help="Compute only this measure; repeatable.")
-    ] = None,
+    measure: list[str] | None = Option(
+        None, metavar="NAME", help="Compute only this measure; repeatable."
+    ),
     where: options.WhereText = None,
     since: options.Since = None,
-    workers: Annotated[
-        int | None, Option(min=1, help="Number of processes. Default: one per core.")
-    ] = None,
+    workers: int | None = Option(None, min=1, help="Number of processes. Default: one per core."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -168,13 +162,9 @@ def score(
 def promote(
     run: options.Run,
     *,
-    step: Annotated[
-        int | None, Option(min=0, help="The step that broke. Default: the first suspect.")
-    ] = None,
-    out: Annotated[Path, Option("--out", "-o", metavar="FOLDER", help="Output folder.")] = Path(
-        "cases"
-    ),
-    force: Annotated[bool, Option("--force", help="Overwrite existing files.")] = False,
+    step: int | None = Option(None, min=0, help="The step that broke. Default: the first suspect."),
+    out: Path = Option(Path("cases"), "--out", "-o", metavar="FOLDER", help="Output folder."),
+    force: bool = Option(False, "--force", help="Overwrite existing files."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -211,20 +201,16 @@ def list_(
     where: options.WhereText = None,
     since: options.Since = None,
     by: options.By = None,
-    columns: Annotated[
-        str | None,
-        Option(
-            metavar="C,C",
-            help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
-            "such as redundant_calls. If a name does not exist, all names are printed.",
-        ),
-    ] = None,
-    sort: Annotated[
-        str, Option(metavar="C", help="Order by this column; -C for descending order.")
-    ] = "run",
-    limit: Annotated[
-        int, Option(min=0, metavar="N", help="List at most N runs of each group; 0 lists all runs.")
-    ] = 50,
+    columns: str | None = Option(
+        None,
+        metavar="C,C",
+        help="The columns: run, outcome, steps, calls, axes, started, tag.KEY, or a measure "
+        "such as redundant_calls. If a name does not exist, all names are printed.",
+    ),
+    sort: str = Option("run", metavar="C", help="Order by this column; -C for descending order."),
+    limit: int = Option(
+        50, min=0, metavar="N", help="List at most N runs of each group; 0 lists all runs."
+    ),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -246,13 +232,12 @@ def list_(
 def show(
     run: options.Run,
     *,
-    step: Annotated[
-        int | None, Option(min=0, help="Print this step in full, with the steps around it.")
-    ] = None,
-    steps: Annotated[
-        str | None,
-        Option(metavar="A:B", help="Print the steps from A up to, but not including, B, unfolded."),
-    ] = None,
+    step: int | None = Option(
+        None, min=0, help="Print this step in full, with the steps around it."
+    ),
+    steps: str | None = Option(
+        None, metavar="A:B", help="Print the steps from A up to, but not including, B, unfolded."
+    ),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -275,9 +260,13 @@ def show(
 
 
 def diff(
-    first: options.Run, second: options.Run, *, store: options.StorePath = None,
-    offline: options.Offline = False, as_json: options.Json = False,
-) -> None:  # fmt: skip
+    first: options.Run,
+    second: options.Run,
+    *,
+    store: options.StorePath = None,
+    offline: options.Offline = False,
+    as_json: options.Json = False,
+) -> None:
     """Compare two runs, call by call.
 
     The command prints the first step at which the calls differ, and how much trials of one version

@@ -11,12 +11,13 @@ import sys
 import tempfile
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 from typer import Argument, Option
 
 from stepscope import api, safety
+from stepscope.cli import judge as judging
 from stepscope.cli import options, terminal
 from stepscope.cli.judge import Budget, Judges
 from stepscope.errors import ConfigError, EnvironmentFault, UsageError
@@ -53,9 +54,9 @@ def demo(
     *,
     judge: Judges = None,
     budget: Budget = None,
-    copy_examples: Annotated[
-        bool, Option("--copy-examples", help="Copy the manual's example files to ./examples.")
-    ] = False,
+    copy_examples: bool = Option(
+        False, "--copy-examples", help="Copy the manual's example files to ./examples."
+    ),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,
@@ -87,18 +88,12 @@ def demo(
             scored = notebook.score(progress=step)
         if judge:
             try:
-                from stepscope.cli.judge import (
-                    acknowledge_calls,
-                    exit_code_of_judging,
-                    judge_within_budget,
-                )
-
-                done = judge_within_budget(
+                done = judging.judge_within_budget(
                     notebook, judge, ["axes"], where=DEMO_FILTER, budget_usd=budget
                 )
                 terminal.print_note(str(done))
-                acknowledge_calls(notebook, [done])
-                code = exit_code_of_judging([done])
+                judging.acknowledge_calls(notebook, [done])
+                code = judging.exit_code_of_judging([done])
             except ConfigError as e:
                 problem = ConfigError(f"no model was asked: {e}")
         view = notebook.report(where=DEMO_FILTER)
@@ -162,9 +157,9 @@ def _demo_store() -> Path:
 
 
 def doctor(
-    files: Annotated[
-        list[str] | None, Argument(metavar="[FILE]", help="Trace files: list only what these lack.")
-    ] = None,
+    files: list[str] | None = Argument(
+        None, metavar="[FILE]", help="Trace files: list only what these lack."
+    ),
     *,
     store: options.StorePath = None,
     offline: options.Offline = False,
@@ -207,10 +202,10 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 def init(
     *,
-    yes: Annotated[
-        bool, Option("--yes", help="Do not ask: use the effects that the tools' names suggest.")
-    ] = False,
-    force: Annotated[bool, Option("--force", help="Overwrite stepscope.toml.")] = False,
+    yes: bool = Option(
+        False, "--yes", help="Do not ask: use the effects that the tools' names suggest."
+    ),
+    force: bool = Option(False, "--force", help="Overwrite stepscope.toml."),
     store: options.StorePath = None,
     offline: options.Offline = False,
     as_json: options.Json = False,

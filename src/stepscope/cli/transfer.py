@@ -50,12 +50,14 @@ def receive_runs(
         sys.stdout.flush()
 
     plan = ReceiverOptions(
-        host=host, port=port, token=token,
+        host=host,
+        port=port,
+        token=token,
         quiet_seconds=settings.listen.quiet_seconds if quiet is None else quiet,
         idle_seconds=settings.listen.idle_seconds if idle is None else idle,
         filling=filling,
         keep_all=keep_all,
-    )  # fmt: skip
+    )
     run_receiver(settings.store if store is None else str(store), settings, plan, tell)
     return 0
 
@@ -68,19 +70,30 @@ def pull_runs(
         raise UsageError(f"{len(paths)} places are named; one command pulls from one backend")
     with api.open(store) as notebook, terminal.show_progress("pulling runs") as step:
         return backends.pull(
-            notebook, paths[0], since=since, agent=filling.agent,
-            agent_version=filling.agent_version, tags=filling.tags, workflow=filling.workflow,
+            notebook,
+            paths[0],
+            since=since,
+            agent=filling.agent,
+            agent_version=filling.agent_version,
+            tags=filling.tags,
+            workflow=filling.workflow,
             progress=step,
-        )  # fmt: skip
+        )
 
 
 _WHAT: dict[str | None, What] = {None: "both", "none": "runs", "only": "verdicts"}
 
 
 def send_to_backend(
-    to: str, *, out: str | None, only: str | None, again: bool, where: str | None, since: str |
-    None, store: Path | None,
-) -> Sent:  # fmt: skip
+    to: str,
+    *,
+    out: str | None,
+    only: str | None,
+    again: bool,
+    where: str | None,
+    since: str | None,
+    store: Path | None,
+) -> Sent:
     """Send the chosen runs, their verdicts, or both."""
     if out is not None:
         raise UsageError(f"{out!r} and --to {to!r}: write to a file, or send to a backend")
