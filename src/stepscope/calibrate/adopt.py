@@ -55,7 +55,6 @@ class Adoption(msgspec.Struct, frozen=True, kw_only=True):
     minutes: float | None  # of people, for these; None where no label has its seconds
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         return "\n".join(_lines(self))
 
 

@@ -14,6 +14,7 @@ import csv
 import io
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, product, zip_longest
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -83,9 +84,8 @@ def group_agreement(
         codes, runs, ratings.labels, unmeasured, weights=weights,
     )  # fmt: skip
     if ratings.scored:
-        values = np.concatenate(
-            [ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)]
-        )
+        scores = [ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)]
+        values = np.concatenate(scores)
         twentieths = np.where(np.isnan(values), -1, np.rint(values * TWENTIETHS)).astype(np.int64)
         rated = RatedItems(twentieths, weights, categories=TWENTIETHS + 1, clusters=runs)
         figures["alpha.interval"] = rated.coefficient("alpha", "quadratic", unmeasured=unmeasured)
@@ -98,22 +98,19 @@ def group_agreement(
         figures |= {"first_bad": exact, "first_bad.within_one": near}
     if weighted is not None:
         figures["weighted"] = weighted
-    used = (
-        interrater.category_shares(codes, categories=max(len(ratings.labels), 1))
-        if (len(codes) > 0 and len(ratings.labels) <= MOST_LABELS)
-        else None
+    found = types.GroupAgreement(
+        raters=raters, of=of, n=len(codes), figures=figures, first_bad_by_chance=by_chance
     )
-    return types.GroupAgreement(
-        raters=raters, of=of, n=len(codes), figures=figures,
-        prevalence=None if used is None else _prevalence(used.mean(axis=0)),
-        first_bad_by_chance=by_chance,
-        bias=float(np.abs(used[0] - used[1]).sum() / 2) if used is not None and two else None,
-        sentence=""
-        if used is None
-        else explain_prevalence(
-            figures, ratings, figures["kappa" if two else "fleiss"], used.mean(axis=0)
-        ),
-    )  # fmt: skip
+    if not len(codes) or len(ratings.labels) > MOST_LABELS:
+        return found
+    used = interrater.category_shares(codes, categories=max(len(ratings.labels), 1))
+    mean = used.mean(axis=0)
+    return replace(
+        found,
+        prevalence=_prevalence(mean),
+        bias=float(np.abs(used[0] - used[1]).sum() / 2) if two else None,
+        sentence=explain_prevalence(figures, ratings, figures["kappa" if two else "fleiss"], mean),
+    )
 
 
 def failing_codes(ratings: RatingTable) -> list[int]:
@@ -154,15 +151,6 @@ def _stack(ratings: RatingTable, groups: Sequence[Sequence[int]]) -> tuple[list[
     kept = [(ratings.codes[:, group] >= 0).sum(axis=1) >= 2 for group in groups]
     codes = [ratings.codes[rows][:, group] for group, rows in zip(groups, kept, strict=True)]
     return kept, np.concatenate(codes), np.concatenate([ratings.runs[rows] for rows in kept])
-
-
-def agreement_figure(
-    name: str, codes: Ints, runs: Ints, labels: Sequence[str], unmeasured: Mapping[str, int], *,
-    seed: int,
-) -> Figure:  # fmt: skip
-    """Return one of `agreement_figures`, its draws from a seed."""
-    weights = SharedWeights(np.random.default_rng(seed))
-    return agreement_figures([name], codes, runs, labels, unmeasured, weights=weights)[name]
 
 
 def agreement_figures(
@@ -238,9 +226,8 @@ def explain_prevalence(
         return ""
     label, most = ratings.labels[int(used.argmax())], float(used.max())
     if isinstance(kappa, Unmeasured) and kappa.kind == "undefined":
-        return (
-            f"every answer is {label!r}: kappa is undefined, since there was nothing to distinguish"
-        )
+        said = f"every answer is {label!r}: kappa is undefined"
+        return f"{said}, since there was nothing to distinguish"
     if not isinstance(kappa, Estimate) or not isinstance(gwet, Estimate):
         return ""
     if gwet.value - kappa.value < APART:
@@ -317,13 +304,7 @@ def _decide(
     )[name]
     if isinstance(found, Unmeasured):
         return Decision("undecided", f"{name} is unmeasured: {found.reason}")
-    return _decide_on_limits(found, name, threshold, at_once)
-
-
-def _decide_on_limits(
-    found: Estimate, name: str, threshold: float, at_once: tuple[int, str]
-) -> Decision:
-    together = f", {at_once[0]} {at_once[1]} at once" if at_once[0] > 1 else ""
+    together = f", {at_once[0]} {at_once[1]} at once" if many else ""
     low, high = found.low, found.high
     if low is None or high is None:
         return Decision("undecided", f"{name} {found.value:.2f} of one run has no limits")
@@ -349,10 +330,7 @@ def _runs_to_tell(found: Estimate, threshold: float) -> str:
 
 # Answers that commit to nothing: a dispute in which one side has none is less telling.
 OPEN = frozenset({UNCERTAIN, "not_applicable"})
-COLUMNS = (
-    "aspect", "run", "name", "step", "rater", "family", "label", "value", "confidence", "cites",
-    "reason", "use",
-)  # fmt: skip
+COLUMNS = "aspect run name step rater family label value confidence cites reason use".split()
 # Pairs of answers that are looked at together, to bound memory.
 CELLS = 1_000_000
 
@@ -456,18 +434,13 @@ def measure_agreement(
     """
     found = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     judges = sum(len(one.rated) - len(one.people) for one in found if one.people)
-    return types.Agreement(
-        aspects=tuple(
-            rubric_agreement(
-                one, seed, threshold=threshold,
-                at_once=(max(sum(len(deciding_columns(one)) > 1 for one in found), 1), judges),
-                drawn=rows.sampled(one.aspect) if isinstance(rows, Store) else {},
-            )
-            for one in found
-        ),
-        seed=seed,
-        threshold=threshold,
-    )  # fmt: skip
+    at_once = max(sum(len(deciding_columns(one)) > 1 for one in found), 1), judges
+    aspects = []
+    for one in found:
+        drawn = rows.sampled(one.aspect) if isinstance(rows, Store) else {}
+        made = rubric_agreement(one, seed, threshold=threshold, at_once=at_once, drawn=drawn)
+        aspects.append(made)
+    return types.Agreement(aspects=tuple(aspects), seed=seed, threshold=threshold)
 
 
 def measure_agreement_by(
@@ -476,14 +449,11 @@ def measure_agreement_by(
     threshold: float = THRESHOLD,
 ) -> tuple[types.Agreement, ...]:  # fmt: skip
     """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
-    groups = []
-    for value, chosen in _groups(rows, field, where):
-        found = measure_agreement(
-            rows, rubric=rubric, where=chosen, raters=raters, version=version, seed=seed,
-            threshold=threshold,
-        )  # fmt: skip
-        groups.append(replace(found, group={field: value}))
-    return tuple(groups)
+    measure = partial(measure_agreement, rows, rubric=rubric, raters=raters, version=version)
+    return tuple(
+        replace(measure(where=chosen, seed=seed, threshold=threshold), group={field: value})
+        for value, chosen in _groups(rows, field, where)
+    )
 
 
 def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str | None, Where]]:

@@ -50,7 +50,6 @@ class JudgeBias(msgspec.Struct, frozen=True, kw_only=True):
     pairs_needed: int | None = None  # in all, for a decision, if the judge stays as it is
 
     def __str__(self) -> str:
-        """Say it in two lines."""
         changed = self.change.removeprefix("+")
         lost = f", {self.lost} lost" if self.lost else ""
         return (
@@ -76,14 +75,11 @@ def find_bias(rows: Rows) -> tuple[JudgeBias, ...]:
             names = (rubric, name_and_snapshot(one)[0], change)
             held = changed.setdefault(names, {}) if change else usual
             held[key] = float(label in AGAINST) if label in (*AGAINST, *OTHERS) else None
-    return tuple([
-        _describe(
-            names,
-            [(str(key[0]), usual[key], bad) for key, bad in answers.items() if key in usual],
-            tasks, sum(name[2] != records.NARRATION_OFF for name in changed),
-        )
-        for names, answers in sorted(changed.items())
-    ])  # fmt: skip
+    tests, found = sum(name[2] != records.NARRATION_OFF for name in changed), []
+    for names, answers in sorted(changed.items()):
+        both = [(str(key[0]), usual[key], bad) for key, bad in answers.items() if key in usual]
+        found.append(_describe(names, both, tasks, tests))
+    return tuple(found)
 
 
 def _describe(

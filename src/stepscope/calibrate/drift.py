@@ -45,7 +45,6 @@ class JudgeDrift(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision  # fail: the judge has shifted
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         head = f"{self.judge}, {self.rubric}, occasion {self.occasion}"
         told = [f"{head}, {format_count(self.runs, 'run')}: {self.decision.reason}"]
         told += [f"  {label}: {format_estimate(one)}" for label, one in self.shifts.items()]

@@ -73,7 +73,6 @@ class HeldOutGap(msgspec.Struct, frozen=True, kw_only=True):
     untimed: bool = False  # a group has no time, so that the order is that of names
 
     def __str__(self) -> str:
-        """Say it as a table."""
         return "\n".join(_lines(self))
 
 
@@ -223,9 +222,8 @@ def decide_gap(gap: Figure, p: float, alpha: float = ALPHA) -> Decision:
     if gap.worst_low is not None and gap.worst_low <= 0:
         return Decision("undecided", f"{lost} without a score could undo the gap")
     more = f", and above {STOP:.2f}" if gap.low > STOP else ""
-    return Decision(
-        "fail", f"inflation: the gap is above 0{more}; look into it before the next run"
-    )
+    said = f"inflation: the gap is above 0{more}; look into it before the next run"
+    return Decision("fail", said)
 
 
 def _trend(

@@ -41,7 +41,6 @@ class GroundedScore(msgspec.Struct, frozen=True, kw_only=True):
     imported: bool = False  # scores from a file: what their judge saw is not known
 
     def __str__(self) -> str:
-        """Say it in a few lines."""
         judge = visible_line(self.judge)
         lines = [f"{self.signal} where the score by {judge} is {self.step:g} higher:"]
         for name in ("effect", "naive", "placebo"):
@@ -81,9 +80,8 @@ def measure_grounding(
 ) -> list[GroundedScore]:  # fmt: skip
     """Return the effect of each judge's scores on each signal (name -> run's id -> value)."""
     if placebo is not None and placebo not in signals:
-        raise UsageError(
-            f"--placebo {placebo}: no row has this signal; there is {', '.join(signals)}"
-        )
+        known = ", ".join(signals)
+        raise UsageError(f"--placebo {placebo}: no row has this signal; there is {known}")
     runs = rows.runs(where)
     x, who = _lay_confounders(rows, runs, confounders), number_users(rows, runs, user)
     column, found = rows.step_values(records.STEP_SCORES, runs), list[GroundedScore]()

@@ -69,7 +69,6 @@ class RubricHistory(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()  # versions without a text to compare
 
     def __str__(self) -> str:
-        """Say it as text."""
         return "\n".join(_lines(self))
 
 
@@ -106,15 +105,12 @@ def trace_rubric(
             agreement += [one] if both else []
     agreement.sort(key=lambda one: (one.judges, judge_version_order(one.version)))
     known = sorted({version for _, version, _ in answers} | set(texts), key=judge_version_order)
-    diffs = {
-        f"{old} -> {new}": "\n".join(
-            difflib.unified_diff(
-                texts[old].splitlines(), texts[new].splitlines(),
-                f"version {old}", f"version {new}", n=1, lineterm="",
-            )
-        )
-        for old, new in combinations([one for one in known if one in texts], 2)
-    }  # fmt: skip
+    diffs = {}
+    for old, new in combinations([one for one in known if one in texts], 2):
+        before, after = texts[old].splitlines(), texts[new].splitlines()
+        titles = f"version {old}", f"version {new}"
+        lines = difflib.unified_diff(before, after, *titles, n=1, lineterm="")
+        diffs[f"{old} -> {new}"] = "\n".join(lines)
     return RubricHistory(
         rubric=rubric, versions=tuple(known), pairs=tuple(pairs), agreement=tuple(agreement),
         diffs=diffs, missing=tuple(x for x in known if x.partition(MODE)[0] not in texts),
@@ -132,13 +128,10 @@ def _pair(
     ]
     if not both:
         return
-    facts = [
-        AnswerPair(
-            run=names[run], step=step, overlap=overlap_cites(a, b),
-            before=rater_answer(judge, "", a), after=rater_answer(judge, "", b),
-        )
-        for (run, step), a, b in both
-    ]  # fmt: skip
+    facts = []
+    for (run, step), a, b in both:
+        old, new, overlap = *(rater_answer(judge, "", one) for one in (a, b)), overlap_cites(a, b)
+        facts.append(AnswerPair(run=names[run], step=step, overlap=overlap, before=old, after=new))
     facts.sort(key=lambda one: one.before.label == one.after.label)
     runs = len({run for (run, _), _, _ in both})
     change = None if runs == 1 else compare_versions(judge, versions, both)
@@ -174,9 +167,8 @@ def _lines(found: RubricHistory) -> Iterator[str]:
     for diff in found.diffs.values():
         yield from (visible_line(line) for line in diff.splitlines())
     if found.missing:
-        yield (
-            f"no text of version {', '.join(found.missing)} is at hand: give its file with --text"
-        )
+        missing = ", ".join(found.missing)
+        yield f"no text of version {missing} is at hand: give its file with --text"
 
 
 def _say(answer: RaterAnswer) -> str:

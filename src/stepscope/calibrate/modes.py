@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from stepscope import stats
 from stepscope.calibrate import ratings
-from stepscope.calibrate.agreement import agreement_figure
+from stepscope.calibrate.agreement import agreement_figures
 from stepscope.calibrate.ratings import RaterVerdicts
 from stepscope.calibrate.types import RaterAnswer
 from stepscope.model import Verdict
@@ -29,6 +29,7 @@ from stepscope.model.records import (
     STEP_SCORES,
     Figure,
 )
+from stepscope.stats.interrater import SharedWeights
 from stepscope.stats.sample import Floats, Ints, codes
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
@@ -206,10 +207,8 @@ def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> di
     """Return how far the labels of each step agree, here the contextual ones first."""
     labels = tuple(sorted({label for pair in said for label in pair}))
     both = np.array([[labels.index(label) for label in pair] for pair in said])
-    return {
-        name: agreement_figure(name, both, runs, labels, {}, seed=seed)
-        for name in ("raw", "kappa", "gwet")
-    }
+    weights = SharedWeights(np.random.default_rng(seed))
+    return agreement_figures(("raw", "kappa", "gwet"), both, runs, labels, {}, weights=weights)
 
 
 def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:
@@ -227,10 +226,11 @@ def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:
         what = f"{len(passes)} passing and {len(fails)} failing runs; a halo needs two of each"
         return Unmeasured("missing_input", what)
     unknown = len(values) - len(fails) - len(passes)
+    runs, rng = (np.arange(len(fails)), np.arange(len(passes))), np.random.default_rng(0)
+    lost = {"unknown outcome": unknown} if unknown else None
     found = stats.compare_unpaired(
-        fails, np.arange(len(fails)), passes, np.arange(len(passes)), rng=np.random.default_rng(0),
-        unmeasured={"unknown outcome": unknown} if unknown else None, unit="score", draws=1,
-    )  # fmt: skip
+        fails, runs[0], passes, runs[1], rng=rng, unmeasured=lost, unit="score", draws=1
+    )
     return found if isinstance(found, Unmeasured) else found.effect
 
 

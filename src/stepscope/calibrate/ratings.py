@@ -91,12 +91,9 @@ def read_ratings(
     own: dict[str, frozenset[int] | None] = {}
     found = []
     for aspect in rated_rubrics(rows.measures(), rubric):
-        if (
-            aspect == STEP_SCORES
-            and rubric is None
-            and (isinstance(rows, Store) and rows.raters(STEP_SCORES) < 2)
-        ):
-            continue
+        if aspect == STEP_SCORES and rubric is None and isinstance(rows, Store):
+            if rows.raters(STEP_SCORES) < 2:
+                continue
         name = rating_measure(aspect)
         given = [r for r in rows.records(where, measure=name) if r.family != RULES]
         given += _rules(rows, runs, where, aspect)
@@ -289,9 +286,7 @@ def _voice(
     left["variants"] = sum(len(told) for (mode, _), told in versions.items() if mode != usual)
     left["other versions"] = sum(len(versions[usual, name]) for name in ordered if name != chosen)
     kept = _latest(versions.get((usual, chosen), []))
-    marks = (
-        {r.judge.partition("@")[2] for r in kept.values()} if family not in NOT_MODELS else set()
-    )
+    marks = {r.judge.partition("@")[2] for r in kept.values() if family not in NOT_MODELS}
     old = _latest(versions.get((usual, before), []))
     return RaterVerdicts(
         name=name,

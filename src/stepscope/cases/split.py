@@ -83,9 +83,8 @@ def draw_split(
         raise UsageError(f"--held-out {share:g} of {n} cases holds {held} out; expected {expected}")
     for name in by:
         if all(_stratum(case, name) == NO_STRATUM for case in cases):
-            raise UsageError(
-                f"--by {name}: no case has it; it is difficulty, workflow, or a key of tags"
-            )
+            why = f"--by {name}: no case has it; it is difficulty, workflow, or a key of tags"
+            raise UsageError(why)
 
     def place(case: Case) -> tuple[list[str], bytes]:
         drawn = sha256(f"{seed}\0{case.workflow}\0{case.task}".encode("utf-8", "replace"))
@@ -94,12 +93,11 @@ def draw_split(
     ordered = sorted(cases, key=place)
     start = int.from_bytes(sha256(f"start\0{seed}".encode()).digest()[:6], "big") / 2**48
     chosen = {floor((start + at) * n / held) for at in range(held)}
-    rows = [
-        SplitCase(workflow=case.workflow, task=case.task, part="held_out", hash=case.hash)
-        if at in chosen
-        else SplitCase(workflow=case.workflow, task=case.task, part="development")
-        for at, case in enumerate(ordered)
-    ]
+    rows = []
+    for at, case in enumerate(ordered):
+        part: Part = "held_out" if at in chosen else "development"
+        hash_ = case.hash if at in chosen else ""
+        rows.append(SplitCase(workflow=case.workflow, task=case.task, part=part, hash=hash_))
     rows.sort(key=lambda one: (one.workflow, one.task))
     return seal(Split(share=share, by=tuple(by), seed=seed, cases=tuple(rows)))
 

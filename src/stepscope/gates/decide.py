@@ -60,9 +60,9 @@ class WorkflowUnderTest:
     sample: Sample  # the runs under test, those of earlier looks pooled
     baseline: Sample | GateAnswer  # what they are compared with, or why there is nothing
     design: Design
-    missing: tuple[SampleRun, ...]  # the trials of the design that this look lacks
-    none: str  # why there are no runs, where there are none
-    notes: tuple[str, ...]
+    missing: tuple[SampleRun, ...] = ()  # the trials of the design that this look lacks
+    none: str = ""  # why there are no runs, where there are none
+    notes: tuple[str, ...] = ()
     # all that counts at its worst in every gate, as if every look had lacked it
     absent: tuple[SampleRun, ...] = ()
     seed: int = 0  # where permutations that are drawn start
@@ -231,7 +231,8 @@ def _ask_regression(
     asked = _ask(regression, setting)
 
     def explain(found: GateAnswer) -> GateAnswer:
-        cause = "judge_not_calibrated" if found.cause in NO_BASELINE else found.cause
+        none = (found.cause or "").startswith("baseline_")  # nothing to compare with
+        cause = "judge_not_calibrated" if none else found.cause
         reason = f"compared with the baseline: {found.reason}; {known}"
         return replace(found, cause=cause, reason=reason)
 
@@ -511,14 +512,6 @@ def _workflow(
     )
 
 
-# Why there is nothing to compare with.
-NO_BASELINE = (
-    "baseline_missing",
-    "baseline_corrupt",
-    "baseline_other_version",
-    "baseline_other_workflow",
-    "baseline_lacks_measure",
-)
 # Why a gate was not put to the runs at all.
 NOT_ASKED = ("source_not_in_tier", "out_of_time", "no_runs")
 

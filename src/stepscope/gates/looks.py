@@ -157,27 +157,15 @@ def read_gate_history(
     rows: Rows, policies: Sequence[WorkflowPolicy], *, where: Where | None = None
 ) -> tuple[GateHistory, ...]:
     """Return what is kept of every workflow with gates, and how the chosen runs differ from it."""
-    log, torn = _log(policies)
-    return tuple(
-        [
-            msgspec.structs.replace(
-                _compared(rows, policy, where, torn), looked=_policy_looks(log, policy)
-            )
-            for policy in policies
-            if policy.gates
-        ]
-    )
-
-
-def _log(policies: Sequence[WorkflowPolicy]) -> tuple[LookLog, tuple[str, ...]]:
-    """Return the log of looks, empty where there is none or where it is torn, and why it is."""
-    named = next((policy.baseline for policy in policies if policy.baseline is not None), None)
-    if named is None:
-        return LookLog(), ()
+    named = next((one.baseline for one in policies if one.baseline is not None), None)
+    log, torn = LookLog(), tuple[str, ...]()
     try:
-        return load_look_log(look_log_path(named)), ()
+        log = log if named is None else load_look_log(look_log_path(named))
     except StepscopeError as e:
-        return LookLog(), (str(e),)
+        torn = (str(e),)
+    gated = [policy for policy in policies if policy.gates]
+    kept = [(_compared(rows, one, where, torn), _policy_looks(log, one)) for one in gated]
+    return tuple([msgspec.structs.replace(one, looked=looks) for one, looks in kept])
 
 
 def _compared(

@@ -69,7 +69,6 @@ class MeasureQuestion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     rubric: str = ""  # name, version and hash of its rubric
 
     def __str__(self) -> str:
-        """Say it in one line."""
         parts = [("version", self.version), ("judge", self.judge), ("prompt", self.prompt)]
         parts += [("rubric", self.rubric), ("declared rules", self.declared)]
         return ", ".join(f"{name} {value}" for name, value in parts if value)

@@ -100,9 +100,6 @@ def selftest_gates(
             sample=sample,
             baseline=baseline,
             design=design,
-            missing=(),
-            none="",
-            notes=(),
             seed=number,
             change=lambda arm: arm,
         )

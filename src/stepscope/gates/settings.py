@@ -159,9 +159,8 @@ def find_quantity(name: str, *, source: str, label: str | None, where: str) -> Q
         )
     if found is None:
         known = [*NAMES, *MEASURES, *JUDGED, *registry.names("measures")]
-        raise ConfigError(
-            f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
-        )
+        why = f"{where}: nothing is called {name!r} to gate; {suggest_name(name, known)}"
+        raise ConfigError(why)
     if found.measure.startswith("axes."):
         return _label(found.measure, [records.UNCERTAIN], found.bad)
     return found
@@ -424,9 +423,8 @@ def _each_gate(table: Mapping[str, Any], where: str, path: str = "") -> Iterator
     for key, value in table.items():
         name = f"{path}{key}"
         if not isinstance(value, dict):
-            raise ConfigError(
-                f"{where}: {name} is {value!r}; expected a table, as {{ max_rate = 0.1 }}"
-            )
+            why = f"{where}: {name} is {value!r}; expected a table, as {{ max_rate = 0.1 }}"
+            raise ConfigError(why)
         own = {k: v for k, v in value.items() if not isinstance(v, dict)}
         nested = {k: v for k, v in value.items() if isinstance(v, dict)}
         if own or not nested:
@@ -438,9 +436,8 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
     fields = [field.name for field in msgspec.structs.fields(GateTable)]
     for key in written:
         if key not in fields:
-            raise ConfigError(
-                f"{where}: {name} has an unknown key {key!r}; {suggest_name(key, fields)}"
-            )
+            why = f"{where}: {name} has an unknown key {key!r}; {suggest_name(key, fields)}"
+            raise ConfigError(why)
     try:
         table = msgspec.convert(written, GateTable)
     except msgspec.ValidationError as e:

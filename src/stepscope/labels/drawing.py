@@ -141,9 +141,8 @@ def draw_queue(
         population, overlap = len(differing), 0
         drawn = [(run, None if at < 0 else at, p) for (run, at), p in differing.items()][:n]
         if not drawn:
-            raise DataError(
-                "nothing to adjudicate: no two annotators who are done differ on an item"
-            )
+            why = "nothing to adjudicate: no two annotators who are done differ on an item"
+            raise DataError(why)
     elif chosen is not None:
         run_keys = list_keys(store)
         pairs = [(run_keys[run], step) for run, step in chosen if run in run_keys]

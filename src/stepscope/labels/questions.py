@@ -162,9 +162,8 @@ def load_question(name: str, *, steps: bool = False) -> LabelQuestion:
 
 def _question_of(rubric: Rubric, steps: bool, guide: str) -> LabelQuestion:
     if rubric.kind == "attribution":
-        raise UsageError(
-            f"{rubric.name!r} asks where a run went wrong; label decisive_step instead"
-        )
+        why = f"{rubric.name!r} asks where a run went wrong; label decisive_step instead"
+        raise UsageError(why)
     about_run = rubric.kind == "axis" and not steps
     labels = [label for label in rubric.answers if label != records.UNCERTAIN]
     answers = tuple(

@@ -72,9 +72,8 @@ class LabelSession:
         self.annotator, self.blind = annotator, blind
         self.draw: QueueDraw = read_draws(store)[queue]
         if self.draw.policy != question.policy:
-            raise UsageError(
-                "the rubric has changed since this queue was drawn; start stepscope label again"
-            )
+            why = "the rubric has changed since this queue was drawn; start stepscope label again"
+            raise UsageError(why)
         self._items = store.queue_items(queue)
         self._codes = _item_codes(self._items.run, self._items.step)
         self._by_code = np.argsort(self._codes)
@@ -233,13 +232,15 @@ class LabelSession:
         held = self.store.hold_item(self.queue, given.place, self.annotator)
         if held is None or (self.question.unit != "decisive" and given.step != held.step):
             raise UsageError("this item is not asked now: nothing was saved; reload the page")
-        chosen = self.question.answer(given.key)
+        chosen, seconds = self.question.answer(given.key), given.seconds
+        if seconds is not None:  # what a page sends may be no number at all
+            seconds = min(seconds, _LONGEST_SECONDS) if seconds >= 0 else None
         label = Label(
             trajectory=held.run, measure=self.question.measure, annotator=self.annotator,
             label=chosen.label, value=chosen.value, step=given.step, decided=chosen.key != "?",
             queue=self.draw.queue, probability=held.probability, round=self.draw.round,
             policy=given.policy, blind=self.blind and not self._compared, position=self.answered,
-            seconds=_clip_seconds(given.seconds), expanded=given.expanded, given_at=time.time_ns(),
+            seconds=seconds, expanded=given.expanded, given_at=time.time_ns(),
             repeat=ADJUDICATION_REPEAT if self.draw.queue == ADJUDICATION else 0,
             reason=given.note.strip(),
         )  # fmt: skip
@@ -368,9 +369,3 @@ def _tell(label: Label) -> str:
     if label.measure == DECISIVE and label.step is not None:
         return f"step {label.step}"
     return label.label or ("cannot be decided" if label.value is None else f"{label.value:g}")
-
-
-def _clip_seconds(seconds: float | None) -> float | None:
-    if seconds is None or not seconds >= 0:  # what a page sends may be no number at all
-        return None
-    return min(seconds, _LONGEST_SECONDS)

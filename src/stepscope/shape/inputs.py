@@ -61,9 +61,8 @@ def check_assumptions(
     (0, 1], or the correlation not within -.95 to .95.
     """
     if quantum is not None and not 0 < quantum <= 1:
-        raise DataError(
-            f"quantum is {quantum!r}; expected the step between possible scores, such as 0.1"
-        )
+        why = f"quantum is {quantum!r}; expected the step between possible scores, such as 0.1"
+        raise DataError(why)
     if not abs(correlation) <= MOST_CORRELATION:
         raise DataError(
             f"correlation is {correlation!r}; "

@@ -9,7 +9,7 @@ over looks, and how many cases a difference needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, erfc, sqrt
 from statistics import NormalDist
@@ -311,7 +311,12 @@ def median_ratio(
     shared = set(labels[0]) & set(labels[1])
     if not shared:
         return Unmeasured("insufficient_data", "the two groups ran no case in common")
-    sides = _shared_cases(values, labels, shared)
+    # Both groups' runs of the shared cases, with the cases numbered alike from 0.
+    dense = sample.codes([case for side in labels for case in side if case in shared])
+    of_first, of_second = (
+        side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
+    )
+    sides = [(of_first, dense[: len(of_first)]), (of_second, dense[len(of_first) :])]
     before, after = (float(np.median(side)) for side, _ in sides)
     if before == 0:
         return Unmeasured("undefined", "the median to compare with is 0")
@@ -326,17 +331,6 @@ def median_ratio(
     limits = np.quantile(ratios, [(1 - level) / 2, (1 + level) / 2], method="nearest")
     low, high = (float(x) if np.isfinite(x) else None for x in limits)
     return sample.make_estimate((after / before, low, high), method="bootstrap", n=n, frame=frame)
-
-
-def _shared_cases(
-    values: Sequence[Floats], labels: Sequence[list[object]], shared: set[object]
-) -> list[tuple[Floats, Ints]]:
-    """Return both groups' runs of the shared cases, with the cases numbered alike from 0."""
-    dense = sample.codes([case for side in labels for case in side if case in shared])
-    first, second = (
-        side[[case in shared for case in cases]] for side, cases in zip(values, labels, strict=True)
-    )
-    return [(first, dense[: len(first)]), (second, dense[len(first) :])]
 
 
 def _resample_medians(

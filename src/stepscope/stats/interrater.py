@@ -161,18 +161,19 @@ def _pabak(sums: Floats, distance: Floats) -> Floats:
     return _chance_corrected(_mean_distance(agreement, distance), by_chance)
 
 
-# What each coefficient needs of items: of answers, shape (kinds, raters), and q, how many
-# categories there are; shape (kinds, d).
-_FEATURES: dict[CoefficientName, Callable[[Ints, int], Floats]] = {
-    "raw": _shares, "kappa": _confusion, "fleiss": _shares, "alpha": _coincidences, "gwet": _shares,
-    "pabak": _shares,
-}  # fmt: skip
-# What it makes of sums, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q);
-# shape (resamples,), NaN where undefined.
-_VALUES: dict[CoefficientName, Callable[[Floats, Floats], Floats]] = {
-    "raw": _raw_agreement, "kappa": _kappa, "fleiss": _fleiss, "alpha": _alpha, "gwet": _gwet,
-    "pabak": _pabak,
-}  # fmt: skip
+# Of answers, shape (kinds, raters), and the number of categories: shape (kinds, d).
+Features = Callable[[Ints, int], Floats]
+# Of sums of features, shape (resamples, d), and distances, shape (q, q) or (resamples, q, q): shape
+# (resamples,), NaN where undefined.
+Value = Callable[[Floats, Floats], Floats]
+_COEFFICIENTS: dict[CoefficientName, tuple[Features, Value]] = {
+    "raw": (_shares, _raw_agreement),
+    "kappa": (_confusion, _kappa),
+    "fleiss": (_shares, _fleiss),
+    "alpha": (_coincidences, _alpha),
+    "gwet": (_shares, _gwet),
+    "pabak": (_shares, _pabak),
+}
 # More categories than this are no categories; scores are to be rounded (a percentage point is 101).
 MOST_CATEGORIES = 128
 # Kinds are numbered within this, so that one integer names the answers of every rater.
@@ -187,9 +188,8 @@ def _check_ratings(ratings: npt.ArrayLike, categories: int | None) -> tuple[Ints
     if given.size and (given.dtype.kind not in "iu" or given.min() < -1):
         raise DataError("ratings are no codes; expected whole numbers from 0, -1 for none")
     if given.max(initial=-1) >= MOST_CATEGORIES:
-        raise DataError(
-            f"{int(given.max()) + 1} categories; expected at most {MOST_CATEGORIES}: round scores"
-        )
+        why = f"{int(given.max()) + 1} categories; expected at most {MOST_CATEGORIES}: round scores"
+        raise DataError(why)
     q = int(given.max(initial=-1)) + 1
     if categories is not None and not q <= categories <= MOST_CATEGORIES:
         raise DataError(f"categories is {categories}; expected {q} to {MOST_CATEGORIES}")
@@ -332,7 +332,8 @@ class RatedItems:
         n = int(self._often[paired].sum())
         if not n:
             return sample.nothing_measured(unmeasured, "items")
-        units = features = _FEATURES[name](self._answers, self._q)
+        features_of, of_sums = _COEFFICIENTS[name]
+        units = features = features_of(self._answers, self._q)
         if self._grouped:
             units = np.stack(
                 [np.bincount(self._run, weights=f[self._kind]) for f in features.T], axis=1
@@ -341,9 +342,9 @@ class RatedItems:
 
         def value_of(sums: Floats) -> Floats:
             if distance is not None:
-                return _VALUES[name](sums, distance)
+                return of_sums(sums, distance)
             used = sums.reshape(-1, self._q, self._q).sum(axis=2)
-            return _VALUES[name](sums, ordinal_distances(used))
+            return of_sums(sums, ordinal_distances(used))
 
         whole = self._repeats @ units
         value = float(value_of(whole[None, :])[0])
@@ -358,7 +359,7 @@ class RatedItems:
         if not few and draws * len(self._repeats) > MOST_WEIGHTS:
             limits = self._jackknife_limits(value, value_of(whole - units), tails)
         elif not few:
-            key = _FEATURES[name], level, draws
+            key = features_of, level, draws
             if key not in self._sums:
                 # An item weighs as many coincidences as it has ratings: their mean number.
                 mean = float(np.average(ratings[paired], weights=self._often[paired]))
@@ -391,7 +392,7 @@ class RatedItems:
         pairs[:, 0], pairs[:, 1] = first, second
         mass = np.where(first == second, 1 / q, 1 / max(q * (q - 1), 1))
         weights, pseudo = self._weights.draw(draws, self._repeats * shape, mass * shape)
-        of_pairs = _FEATURES[name](pairs, q) * pseudo_mass
+        of_pairs = _COEFFICIENTS[name][0](pairs, q) * pseudo_mass
         return _product(weights, units) + _product(pseudo, of_pairs)
 
     def _shape(self, level: float) -> float:

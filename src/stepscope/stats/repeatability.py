@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
-from stepscope.stats.sample import EstimateFrame, Floats, Ints
+from stepscope.stats.sample import EstimateFrame, Floats
 from stepscope.values import Decision, Estimate, Unmeasured
 
 # Steps scored again, below which the interval is marked weak: it is then of those steps.
@@ -73,7 +73,11 @@ def sigma(
             "score some 15 steps three times each",
         )
     with np.errstate(all="ignore"):
-        squares, freedom = _spreads(values[kept], step[kept])
+        # Sum of squares within each repeated step, and its degrees of freedom.
+        means = np.bincount(step, weights=values) / np.maximum(counts, 1)
+        within = np.bincount(step, weights=(values - means[step]) ** 2)
+        squares = np.asarray(within[counts > 1], np.float64)
+        freedom = (counts - 1).astype(np.float64)[counts > 1]
         supported = _effective_freedom(squares, freedom)
     floor = (quantum or 0.0) / sqrt(12)
     spread = sqrt(squares.sum() / freedom.sum())
@@ -115,14 +119,6 @@ def tolerable(found: Estimate, *, limit: float = LIMIT) -> Decision:
         return Decision("fail", f"{said}: above {limit:g}")
     said = f"{said}: too near the threshold of {limit:g}, above which many runs get no clear shape"
     return Decision("undecided", f"{said}{_steps_to_settle(found, limit)}")
-
-
-def _spreads(values: Floats, step: Ints) -> tuple[Floats, Floats]:
-    """Sum of squares within, and degrees of freedom of, each step; both of shape (steps,)."""
-    counts = np.bincount(step)
-    means = np.bincount(step, weights=values) / np.maximum(counts, 1)
-    squares = np.bincount(step, weights=(values - means[step]) ** 2)
-    return np.asarray(squares[counts > 0], np.float64), (counts - 1).astype(np.float64)[counts > 0]
 
 
 def _effective_freedom(squares: Floats, freedom: Floats) -> float:

@@ -122,9 +122,8 @@ def bootstrap_ratio(
     pairs.real, pairs.imag = top, bottom
     kinds, counts = np.unique(pairs, return_counts=True)
     if len(kinds) * 2 > len(top):
-        # Resample clusters that are nearly all of their own kind, in bounded memory.
-        #
-        # A sum and its size travel as one complex number: one gather in place of two.
+        # Clusters that are nearly all of their own kind, in bounded memory: a sum and its size
+        # travel as one complex number, one gather in place of two.
         clusters = len(pairs)
         chunk = max(1, CACHED // clusters)
         means = np.empty(draws)

@@ -122,7 +122,9 @@ def recalibrate(
     >>> recalibrate(p, range(80), labels, [1 / 80] * 80).round(2)[[0, 40]].tolist()
     [0.9, 0.1]
     """
-    odds = _log_odds(_probabilities(p))
+    chances = _probabilities(p)
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(chances) - np.log1p(-chances), -SURE, SURE)
     places, said = np.asarray(labelled, np.int64), sample.as_column(labels, "labels")
     weights = 1 / sample.as_column(shares, "shares")
     if not len(said):
@@ -206,12 +208,6 @@ def _probabilities(p: npt.ArrayLike) -> sample.Floats:
     if not ((chances >= 0) & (chances <= 1)).all():
         raise DataError("a judge's probabilities lie in [0, 1]; leave out runs without one")
     return chances
-
-
-def _log_odds(chances: sample.Floats) -> sample.Floats:
-    with np.errstate(divide="ignore"):
-        odds = np.log(chances) - np.log1p(-chances)
-    return np.asarray(np.clip(odds, -SURE, SURE))
 
 
 def _chances(odds: sample.Floats) -> sample.Floats:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -48,20 +49,14 @@ class GateCheck:
         __tracebackhide__ = True
         if undecided not in ("skip", "fail"):
             raise UsageError(f"undecided = {undecided!r}; expected 'skip' or 'fail'")
-        strict = self._view(fail_on, None)
+        view = partial(gating.GateView, self.report, remarks=self.remarks, fail_on=fail_on)
+        strict = view(undecided=None)
         if strict.exit_code == PASSED:
             return
-        lenient = self._view(fail_on, "pass")
+        lenient = view(undecided="pass")
         if strict.exit_code != FAILED and undecided == "skip" and lenient.exit_code == PASSED:
             pytest.skip(f"undecided: {strict.text()}")
         pytest.fail(strict.text(), pytrace=False)
-
-    def _view(
-        self, fail_on: Severity, undecided: Literal["pass", "fail"] | None
-    ) -> gating.GateView:
-        return gating.GateView(
-            self.report, remarks=self.remarks, fail_on=fail_on, undecided=undecided
-        )
 
 
 def decide_workflow(
@@ -86,9 +81,8 @@ def decide_workflow(
             paths = [str(root / path) for path in several]
             return GateCheck(*gating.gate_files(paths, settings, policies))
         if not Path(settings.store).exists():
-            raise UsageError(
-                f"no store at {settings.store!r}; make one with stepscope import, or say runs=..."
-            )
+            why = f"no store at {settings.store!r}; make one with stepscope import, or say runs=..."
+            raise UsageError(why)
         with open(settings.store, settings=settings) as notebook:
             return GateCheck(gating.gate_store(notebook, policies))
     except StepscopeError as e:

@@ -349,10 +349,8 @@ def hands_on_what_does_not_fit(subject: ModelSubject) -> Iterator[str]:
             continue
         found = subject.asked(canned)
         if not isinstance(found, Reply) or found.text != text:
-            yield (
-                f"the answer {text!r} gives {_describe_outcome(found)}; believing is not its "
-                "business"
-            )
+            said = _describe_outcome(found)
+            yield f"the answer {text!r} gives {said}; believing is not its business"
 
 
 def says_whether_to_ask_again(subject: ModelSubject) -> Iterator[str]:
@@ -391,9 +389,8 @@ def tells_that_nobody_listens(subject: ModelSubject) -> Iterator[str]:
         model = subject.opened(gone.base)
     found = ask_once(model)
     if not isinstance(found, ModelError) or not found.again:
-        yield (
-            f"a server that is gone gives {_describe_outcome(found)}; raise ModelError(again=True)"
-        )
+        said = _describe_outcome(found)
+        yield f"a server that is gone gives {said}; raise ModelError(again=True)"
 
 
 def reads_up_to_a_cap(subject: ModelSubject) -> Iterator[str]:
@@ -422,10 +419,8 @@ def follows_no_redirect(subject: ModelSubject) -> Iterator[str]:
             away = {"location": f"{elsewhere.base}/taken"}
             found = subject.asked(CannedReply(status=status, headers=away))
             if not isinstance(found, ModelError) or found.again:
-                yield (
-                    f"status {status} gives {_describe_outcome(found)}; raise "
-                    "ModelError(again=False)"
-                )
+                said = _describe_outcome(found)
+                yield f"status {status} gives {said}; raise ModelError(again=False)"
         if elsewhere.asked:
             yield "it follows a redirect to another host, with its key"
 
@@ -484,10 +479,8 @@ def works_on_another_loop(subject: ModelSubject) -> Iterator[str]:
     ask_once(model)
     again = ask_once(model)
     if not isinstance(again, Reply):
-        yield (
-            f"a second event loop gives {_describe_outcome(again)}; let `close` forget its "
-            "connections"
-        )
+        said = _describe_outcome(again)
+        yield f"a second event loop gives {said}; let `close` forget its connections"
 
 
 def _describe_outcome(found: Outcome) -> str:
