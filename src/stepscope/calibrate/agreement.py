@@ -79,10 +79,8 @@ def group_agreement(
     columns = dict.fromkeys(at for side in zip(*groups, strict=True) for at in side)
     unmeasured = ratings.lost(list(columns))
     two = codes.shape[1] == 2
-    figures = agreement_figures(
-        [*NOMINAL, *(OF_BANDS if ratings.scored else ())],
-        codes, runs, ratings.labels, unmeasured, weights=weights,
-    )  # fmt: skip
+    names = [*NOMINAL, *(OF_BANDS if ratings.scored else ())]
+    figures = agreement_figures(names, codes, runs, ratings.labels, unmeasured, weights=weights)
     if ratings.scored:
         scores = [ratings.values[:, g][k] for g, k in zip(groups, kept, strict=True)]
         values = np.concatenate(scores)
@@ -105,9 +103,11 @@ def group_agreement(
         return found
     used = interrater.category_shares(codes, categories=max(len(ratings.labels), 1))
     mean = used.mean(axis=0)
+    top = float(mean.max())
     return replace(
         found,
-        prevalence=_prevalence(mean),
+        # How far the commonest label stands above the others; of two, Byrt's index.
+        prevalence=1.0 if len(mean) < 2 else top - (float(mean.sum()) - top) / (len(mean) - 1),
         bias=float(np.abs(used[0] - used[1]).sum() / 2) if two else None,
         sentence=explain_prevalence(figures, ratings, figures["kappa" if two else "fleiss"], mean),
     )
@@ -207,14 +207,6 @@ def _jaccard(
     if not len(shares):
         return Unmeasured("not_applicable", "no two raters cite steps of what both rated")
     return stats.mean_share(shares, np.concatenate(runs), unit_of_n="pairs of verdicts")
-
-
-def _prevalence(used: Floats) -> float:
-    """Return how far the commonest label stands above the others; of two, Byrt's index."""
-    if len(used) < 2:
-        return 1.0
-    top = float(used.max())
-    return top - (float(used.sum()) - top) / (len(used) - 1)
 
 
 def explain_prevalence(

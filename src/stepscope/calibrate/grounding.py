@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -108,11 +109,9 @@ def _estimate(
     y: Floats, scores: Floats, x: Floats, who: Ints, seed: int, *, naive: bool = False
 ) -> Effect:
     at = np.isfinite(y) & (scores[:, 2] > 0) & np.isfinite(x).all(axis=1)
-    return stats.effect(
-        y[at], scores[at, 0], x[at, :0] if naive else x[at], rng=np.random.default_rng(seed),
-        clusters=who[at], unmeasured={"missing_input": int((~at).sum())},
-        repeats=None if naive else (scores[at, 1], scores[at, 2]),
-    )  # fmt: skip
+    lost, rng = {"missing_input": int((~at).sum())}, np.random.default_rng(seed)
+    effect = partial(stats.effect, y[at], scores[at, 0], rng=rng, clusters=who[at], unmeasured=lost)
+    return effect(x[at, :0]) if naive else effect(x[at], repeats=(scores[at, 1], scores[at, 2]))
 
 
 def _average_runs(column: StepColumn, scorer: int, n: int) -> Floats:

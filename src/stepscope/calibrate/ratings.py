@@ -193,13 +193,12 @@ def read_raters(
     is as for `read_ratings`.
     """
     found = tuple(_voices((one for one in records if _is_rating(one, unit)), own, version))
-    names = [voice.name for voice in found]
+    names = Counter(voice.name for voice in found)
     # A judge that judged here and whose verdicts came from elsewhere too is two raters.
     return tuple(
-        replace(voice, name=f"{voice.name} ({voice.family})") if names.count(voice.name) > 1
-        else voice
+        replace(voice, name=f"{voice.name} ({voice.family})") if names[voice.name] > 1 else voice
         for voice in found
-    )  # fmt: skip
+    )
 
 
 def _is_rating(record: Record, unit: Unit) -> bool:

@@ -66,10 +66,12 @@ def give_cases(store: Store, path: str | Path, workflow: str) -> AddedCases:
     given = store.give_cases(cases)
     lone = [one for one, (n, _) in zip(cases, given, strict=True) if not n]
     return AddedCases(
-        uri=str(path), cases=len(cases), runs=sum(n for n, _ in given),
+        uri=str(path),
+        cases=len(cases),
+        runs=sum(n for n, _ in given),
         changed=sum(n for _, n in given),
         without_runs=tuple(f"{one.workflow}/{one.task}" for one in lone),
-    )  # fmt: skip
+    )
 
 
 def load_cases(path: Path, workflow: str = "") -> tuple[model.Case, ...]:
@@ -155,9 +157,12 @@ def _read_case(table: CaseTable, workflow: str, where: str, folder: Path) -> mod
     return model.Case(
         workflow=of,
         subgoals=goals or sub_goals((one.name, one.arguments) for one in expected),
-        outputs=table.must_tell, reference=expected or None, policy=rules, tools=tools,
+        outputs=table.must_tell,
+        reference=expected or None,
+        policy=rules,
+        tools=tools,
         **{name: getattr(table, name) for name in same},
-    )  # fmt: skip
+    )
 
 
 _TEST = '''"""A run that broke at its step {step}, promoted to a case; see {name}.json."""

@@ -190,9 +190,13 @@ def check_corpus(corpus: Path, cases: Sequence[Case]) -> CorpusCheck:
     kept = [] if split is None else [one for one in split.cases if (one.workflow, one.task) in keys]
     leaks = () if split is None else _find_leaks(split, cases)
     return CorpusCheck(
-        corpus=str(corpus), cases=len(cases), workflows=sizes, split=split,
-        later=0 if split is None else len(cases) - len(kept), warnings=(*warnings, *leaks),
-    )  # fmt: skip
+        corpus=str(corpus),
+        cases=len(cases),
+        workflows=sizes,
+        split=split,
+        later=0 if split is None else len(cases) - len(kept),
+        warnings=(*warnings, *leaks),
+    )
 
 
 def _find_leaks(split: Split, cases: Sequence[Case]) -> list[str]:

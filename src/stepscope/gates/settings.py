@@ -221,11 +221,12 @@ class GatePolicy(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # as the policy calls it
     quantity: Quantity  # what it is about
-    about: About  # a rate of bad runs; a drop, a ratio or new modes against the baseline
-    bound: float  # the largest share of bad runs, drop or ratio that passes
+    # a rate of bad runs; a drop, a ratio or new modes against the baseline
+    about: About = "rate"
+    bound: float = 0.0  # the largest share of bad runs, drop or ratio that passes
     # a run whose value is above it is bad; None where the value itself says how bad
-    limit: float | None
-    rule: Rule  # how runs become a decision
+    limit: float | None = None
+    rule: Rule = "count"  # how runs become a decision
     threshold: str  # as the policy writes it
     # the policy speaks of the share of good runs, and so does the estimate
     wants_good: bool = False
@@ -447,10 +448,6 @@ def _gate(name: str, written: Mapping[str, Any], where: str) -> GatePolicy:
     gate = GatePolicy(
         name=name,
         quantity=about,
-        about="rate",
-        bound=0.0,
-        limit=None,
-        rule="count",
         threshold=", ".join(f"{key} = {written[key]:g}" for key in THRESHOLDS if key in written),
         severity=table.severity,
         source=table.source,

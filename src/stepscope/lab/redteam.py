@@ -367,7 +367,7 @@ def attack_judges(
             for run, judge in asking:
                 (made,) = plan_judgements(
                     run, rubric=rubric, judge=judge, options=options, key=key, redactor=redactor
-                )  # fmt: skip
+                )
                 if isinstance(made, Unmeasured):
                     unasked[run.id, judge.name] = made
                 else:

@@ -257,9 +257,10 @@ def list_differing(
     differing = {
         item: next((one.probability for one in answers.values() if one.is_random), None)
         for item, answers in said.items()
-        if item[0] in chosen and item not in settled
+        if item[0] in chosen
+        and item not in settled
         and len({(one.label, one.value) for one in answers.values()}) > 1
-    }  # fmt: skip
+    }
     return differing, waiting
 
 

@@ -45,7 +45,7 @@ class LabelQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str  # of the rubric, as a person writes it
     measure: str  # of the labels
-    unit: Unit
+    unit: Unit = "run"
     text: str
     answers: tuple[LabelAnswer, ...]
     counts: tuple[str, ...] = ()  # what counts, a sentence each

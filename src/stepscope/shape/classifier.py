@@ -213,9 +213,13 @@ def classify(
 
 
 def _shape(
-    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: inputs.Assumptions, *,
+    scores: Floats,
+    observed: Bools,
+    found: list[TemplateEvidence],
+    what: Assumptions,
+    *,
     given: bool,
-) -> types.Shape:  # fmt: skip
+) -> types.Shape:
     templates = found[0].lens.bank
     log = np.stack([each.log for each in found]) - np.log(len(found))
     top = log.max()
@@ -279,7 +283,7 @@ def _misfit_p(found: list[TemplateEvidence], share: Floats) -> float:
 
 
 def _two_stage_evidence(
-    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: inputs.Assumptions
+    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: Assumptions
 ) -> float:
     """Return the log evidence for a collapse in two stages."""
     log = np.stack(

@@ -81,9 +81,7 @@ def gate_failed(
         return Unmeasured("not_applicable", "no step has weight 3: there is no gate to fail")
     z = max(NormalDist().inv_cdf(1 - alpha / len(critical)), 0.0)
     known = [(step, score) for step in critical if (score := _score(scores[step])) is not None]
-    return tuple([
-        step for step, score in known if score + z * noise < floor
-    ])  # fmt: skip
+    return tuple([step for step, score in known if score + z * noise < floor])
 
 
 def _score(score: float | None) -> float | None:

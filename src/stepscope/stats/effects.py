@@ -86,10 +86,10 @@ def effect(
     found, basis = np.empty((SPLITS, 4)), expand(x)
     for split in found:
         fold = rng.permutation(np.arange(g) % FOLDS)[cluster]
-        split[:] = (
-            doubly_robust(y, d, basis, fold, cluster)
-            if binary else partially_linear(y, d, basis, fold, cluster, noise)
-        )  # fmt: skip
+        if binary:
+            split[:] = doubly_robust(y, d, basis, fold, cluster)
+        else:
+            split[:] = partially_linear(y, d, basis, fold, cluster, noise)
     value, _, overlap, reliability = (float(one) for one in np.median(found, axis=0))
     if not np.isfinite(found).all() or reliability < LEAST_RELIABILITY:
         why = "confounders and repeats leave nothing of the score"
@@ -100,10 +100,9 @@ def effect(
     half = se * float(student_quantile(g - 1, frame.level))
     weak = overlap < (WEAK_RUNS if binary else WEAK_VARIANCE)
     frame = replace(frame, n_tasks=g, diagnostics=("weak overlap",) if weak else ())
-    made = sample.make_estimate(
-        (value, value - half, value + half), n=len(y), frame=frame,
-        method="doubly robust" if binary else "partially linear",
-    )  # fmt: skip
+    limits = value, value - half, value + half
+    how = "doubly robust" if binary else "partially linear"
+    made = sample.make_estimate(limits, n=len(y), frame=frame, method=how)
     p = 2 * float(stdtr(g - 1, -abs(value) / max(se, ROUNDING)))
     known = reliability if corrected else None
     return Effect(estimate=made, p=p, overlap=min(overlap, 1.0), reliability=known)

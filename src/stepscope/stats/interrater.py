@@ -10,6 +10,7 @@ kappa is then undefined, not 1. Sources: see `agreement`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -368,16 +369,10 @@ class RatedItems:
                 )
             low, high = np.quantile(value_of(self._sums[key]), tails)
             limits = float(low), float(high)
-        return sample.make_estimate(
-            (value, *limits),
-            method="bayesian bootstrap",
-            n=n,
-            frame=EstimateFrame(
-                level=level, unmeasured=unmeasured, unit="share" if name == "raw" else name,
-                unit_of_n="items", n_tasks=self._runs,
-                diagnostics=(f"{NO_INTERVAL}one run",) if few else (),
-            ),
-        )  # fmt: skip
+        unit, why = "share" if name == "raw" else name, (f"{NO_INTERVAL}one run",) if few else ()
+        frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="items")
+        frame = replace(frame, n_tasks=self._runs, diagnostics=why)
+        return sample.make_estimate((value, *limits), method="bayesian bootstrap", n=n, frame=frame)
 
     def _weigh(
         self, name: CoefficientName, units: Floats, level: float, draws: int, pseudo_mass: float

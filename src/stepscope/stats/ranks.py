@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations, permutations
 from math import ceil
 
@@ -143,9 +144,7 @@ def _show_order(
         mean = pair_trials(values, cases)[0].differences().mean()
     if not (mean > 0 if tail == "upper" else mean < 0):
         return None
-    found = compare_paired(
-        values[0], cases[0], values[1], cases[1],
-        rng=rng, unmeasured=Counter(first.unmeasured) + Counter(second.unmeasured), unit=unit,
-        draws=draws, tail=tail, alpha=alpha,
-    )  # fmt: skip
+    lost = Counter(first.unmeasured) + Counter(second.unmeasured)
+    compare = partial(compare_paired, values[0], cases[0], values[1], cases[1], rng=rng)
+    found = compare(unmeasured=lost, unit=unit, draws=draws, tail=tail, alpha=alpha)
     return None if isinstance(found, Unmeasured) or found.p > alpha else found

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
@@ -31,9 +31,8 @@ MOST = 100
 
 
 def sigma(
-    scores: npt.ArrayLike, steps: npt.ArrayLike, *, quantum: float | None = None,
-    level: float = 0.95,
-) -> Estimate | Unmeasured:  # fmt: skip
+    scores: ArrayLike, steps: ArrayLike, *, quantum: float | None = None, level: float = 0.95
+) -> Estimate | Unmeasured:
     """Standard deviation of repeated scorings of the same step, pooled over steps.
 
     Where the spread differs between steps more than chance allows, as it does when a judge is sure

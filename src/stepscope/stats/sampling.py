@@ -12,6 +12,7 @@ queue has the share 1 / runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -183,10 +184,8 @@ def drawn_rate(
     tasks = sample.cluster_index(clusters, runs)
     by_task = sample.sum_by_cluster(corrections, tasks[places])
     value, groups = float(chances.mean() + corrections.mean()), len(by_task.sums)
-    frame = sample.EstimateFrame(
-        level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, n_tasks=groups,
-        bounds=(0.0, 1.0) if sample.count_losses(unmeasured) else None,
-    )  # fmt: skip
+    bounds = (0.0, 1.0) if sample.count_losses(unmeasured) else None
+    frame = replace(frame, n_tasks=groups, bounds=bounds)
     value = min(max(value, 0.0), 1.0)
     if groups < 2:
         return sample.make_value(value, "one label" if n < 2 else "one task", n=n, frame=frame)

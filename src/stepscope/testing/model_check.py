@@ -147,19 +147,14 @@ async def _request(reader: asyncio.StreamReader) -> ReceivedRequest:
     pairs = [line.partition(":") for line in head[1:] if line]
     headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        return ReceivedRequest(path, headers, await _chunks(reader))
-    return ReceivedRequest(
-        path, headers, await reader.readexactly(int(headers.get("content-length", "0")))
-    )
-
-
-async def _chunks(reader: asyncio.StreamReader) -> bytes:
-    body = bytearray()
-    while size := int(await reader.readuntil(b"\r\n"), 16):
-        body += await reader.readexactly(size)
+        body = b""
+        while size := int(await reader.readuntil(b"\r\n"), 16):
+            body += await reader.readexactly(size)
+            await reader.readuntil(b"\r\n")
         await reader.readuntil(b"\r\n")
-    await reader.readuntil(b"\r\n")
-    return bytes(body)
+    else:
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return ReceivedRequest(path, headers, body)
 
 
 Situation = Literal["answer", "refusal", "length", "filter"]
