@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 
 import stepscope
 from bars.measures._labelled_runs import examples_of
-from bars.planted.planted import score_by_rules
+from bars.planted.planted import find_proofs, score_by_rules
 from stepscope.api import Notebook
+from stepscope.measures.step_features import agent_steps
 from stepscope.report.suspects import list_suspects
 from stepscope.settings import Settings
 from stepscope.values import Estimate
@@ -143,19 +145,31 @@ def test_a_judge_of_development_tasks_stands_beside_people_with_the_published_fi
 
 def test_suspects_beside_public_labels_are_right_as_often_as_the_bar_counts(shared: Path) -> None:
     """Of the list that is printed: `bars.measures` reads runs and labels in a way of its own."""
-    ranks = []
+    ranks, counts = [], np.zeros((2, 2), np.int64)
     for name in ("whowhen-algorithm", "whowhen-handcrafted"):
         for made, named in examples_of(shared)[name]:
-            shown = list_suspects(made, made.case, score_by_rules(made, None)).suspects
+            records = score_by_rules(made, None)
+            shown = list_suspects(made, made.case, records).suspects
+            proved = {proof.step for proof in find_proofs(records)}
+            for step in agent_steps(made) if {*named} & {*agent_steps(made)} else ():
+                counts[int(step not in named), int(step not in proved)] += 1
             order = [one.first for one in shown]
             ranks += [order.index(step) for step in sorted(named) if step in order][:1]
     with stepscope.open(":memory:", settings=Settings()) as notebook:
         for folder in ("algorithm-generated", "hand-crafted"):
             notebook.add(shared / "whowhen" / folder)
         notebook.score()
-        found = notebook.calibrate_judge()["localise"]
+        judges = notebook.calibrate_judge()
+    found, rules = judges["localise"], judges["rules"]
     assert found.n == len(ranks) == 89
     for name, most in (("first", 1), ("among_three", 3), ("among_five", 5)):
         figure = found.figures[name]
         assert isinstance(figure, Estimate)
         assert round(figure.value * figure.n) == sum(rank < most for rank in ranks)
+    assert (rules.n, rules.runs) == (counts.sum(), 89)
+    assert rules.confusion == tuple(map(tuple, counts.tolist()))
+    assert counts[:, 0].sum() > 0
+    for name, total in (("precision", counts[:, 0].sum()), ("recall.named", counts[0].sum())):
+        figure = rules.figures[name]
+        assert isinstance(figure, Estimate)
+        assert (figure.value, figure.n) == (counts[0, 0] / total, total)

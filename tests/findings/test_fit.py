@@ -20,6 +20,7 @@ from stepscope.findings.fit import (
     fit_weights,
     measure_suspects,
     named_steps,
+    read_labelled,
 )
 from stepscope.findings.ranking import fit_path, read_fit
 from stepscope.model import Record, TraceLabel, Trajectory, Verdict
@@ -142,11 +143,12 @@ def test_on_the_runs_that_the_shipped_table_was_fitted_on_nothing_is_gained(
 
 def test_the_list_of_suspects_stands_beside_people_like_a_judge(tmp_path: Path) -> None:
     with filled(tmp_path / "runs.db", 12, 3) as store:
-        n, figures = measure_suspects(store)
+        runs = list(read_labelled(store))
+        figures = measure_suspects(runs)
         view = Notebook(store, Settings()).calibrate_judge()
         one = view["localise"]
         # What the list puts first is not step 3, but it is among the first five of five steps.
-        assert (n, one.n, one.rubric) == (12, 12, "attribution")
+        assert (len(runs), one.n, one.rubric) == (12, 12, "attribution")
         first, five = figures["first"], figures["among_five"]
         assert isinstance(first, Estimate)
         assert isinstance(five, Estimate)
@@ -154,6 +156,13 @@ def test_the_list_of_suspects_stands_beside_people_like_a_judge(tmp_path: Path) 
         assert one.figures == figures
         assert "named step first    0 %" in view.text()
         assert Notebook(store, Settings()).calibrate_judge(where="agent = 'x'").value == ()
+        rules = view["rules"]
+        # Ids of five signs, which nobody had said: all four calls of the last two runs are proved.
+        # Of 60 steps of the agent people name twelve.
+        assert (rules.unit, rules.n, rules.confusion) == ("steps", 60, ((2, 10), (6, 42)))
+        values = [f.value for f in rules.figures.values() if isinstance(f, Estimate)]
+        assert values == pytest.approx([2 / 8, 2 / 12])
+        assert "recall of named 17 %" in " ".join(view.text().split())
     with filled(tmp_path / "none.db", 12, None) as store:
-        assert measure_suspects(store)[0] == 0
+        assert list(read_labelled(store)) == []
         assert Notebook(store, Settings()).calibrate_judge().value == ()

@@ -19,6 +19,7 @@ from stepscope.gates.settings import (
 )
 from stepscope.gates.types import GateDecision, GateReport
 from stepscope.model import Label
+from stepscope.model.labels import Queue
 from tests.gates.rows import One, gates, report, rows, run
 
 TIER = ("rules", "step_labels")
@@ -287,7 +288,20 @@ def test_a_source_that_cannot_know_is_an_error(name: str, source: str, said: str
         gates(**{name: {"max_rate": 0.1, "source": source}})
 
 
-def test_runs_that_people_were_asked_about_because_they_look_wrong_tell_no_false_alarms() -> None:
+@pytest.mark.parametrize(
+    ("queue", "probability", "good", "flagged"),
+    [
+        ("look_first", None, 108, 0),
+        ("active", 0.9, 108, 0),
+        # Whoever writes labels of flagged runs into a file could make a gate as loose as wished.
+        ("file", None, 108, 0),
+        ("file", 0.5, 120, 12),
+        ("uniform", 0.5, 120, 12),
+    ],
+)
+def test_runs_that_people_were_not_evenly_asked_about_tell_no_false_alarms(
+    queue: Queue, probability: float | None, good: int, flagged: int
+) -> None:
     held = rows(*labelled(120, flagged=12, people="PPP"))
     policy = trialled()
     gate = policy.gates[0]
@@ -299,12 +313,11 @@ def test_runs_that_people_were_asked_about_because_they_look_wrong_tell_no_false
         return (
             Label(
                 trajectory=id_, measure=str(measure), annotator="ann", label="PROGRESS", step=0,
-                queue="look_first" if at < 12 else "uniform",
-                probability=None if at < 12 else 0.5,
+                queue=queue if at < 12 else "uniform", probability=probability if at < 12 else 0.5,
             )
             for at, id_ in enumerate(ids)
         )  # fmt: skip
 
     object.__setattr__(held, "labels", said)  # a store has labels
     found = count_false_alarms(gate, policy.workflow, now, None, held)
-    assert (found.good, found.flagged) == (108, 0)
+    assert (found.good, found.flagged) == (good, flagged)

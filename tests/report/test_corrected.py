@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import pytest
@@ -10,13 +10,13 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from stepscope.labels.drawing import QueueDraw
-from stepscope.model import Answer, Label, Record
+from stepscope.model import Answer, Label, Record, Trajectory, Verdict
 from stepscope.model.labels import Queue
 from stepscope.report.compare import compare_groups
 from stepscope.report.render import text
-from stepscope.report.types import CorrectedShare, Panels
+from stepscope.report.types import CorrectedShare, Panels, ScoreMean
 from stepscope.report.views.compare import make_comparison_document
-from stepscope.report.views.judges import tabulate_corrected
+from stepscope.report.views.judges import tabulate_corrected, tabulate_scores
 from stepscope.report.views.overview import make_report_document
 from stepscope.store.samples import QueuedItem
 from stepscope.values import Estimate, Unmeasured
@@ -303,6 +303,126 @@ def test_a_group_with_few_labels_is_not_compared() -> None:
     one = compare_groups(store, "a", "b").differences[f"tool selection by {ONE}, corrected"]
     assert isinstance(one.effect, Unmeasured)
     assert one.effect.reason == "second: 20 labels; a headline takes 50"
+
+
+SCORED = runs(40)
+
+
+def scores(held: Sequence[Trajectory] = SCORED) -> list[Record]:
+    """A judge that gives the two calls of each run .9 and .5: .7 on average."""
+    return [
+        said(ONE, of, Verdict("scores", value=value, step=step, cites=(step,)))
+        for of in held
+        for step, value in ((1, 0.9), (3, 0.5))
+    ]
+
+
+def scored(at: int, step: int, value: float | None, **more: object) -> Label:
+    given: dict[str, object] = {"queue": "uniform", "probability": 0.75, "annotator": "ann", **more}
+    return Label(
+        trajectory=SCORED[at].id, measure="scores", step=step, value=value, **given,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+# People give the first call .8 and the second .4 or .2 by turns: .1 to .3 less than the judge.
+SIXTY_STEPS = [
+    scored(at, step, 0.8 if step == 1 else 0.4 if at % 2 else 0.2)
+    for at in range(30)
+    for step in (1, 3)
+]
+
+
+def mean_score(labels: Iterable[Label]) -> tuple[ScoreMean, Panels]:
+    store = store_of(SCORED, scores())
+    store.append_labels(labels)
+    found = reported(store).panels
+    assert isinstance(found, Panels)
+    (one,) = found.scores
+    return one, found
+
+
+def test_a_judges_mean_score_is_corrected_by_peoples_scores_of_steps() -> None:
+    one, found = mean_score(SIXTY_STEPS)
+    assert isinstance(one.mean, Estimate)
+    assert one.mean.value == pytest.approx(0.7)
+    assert (one.mean.n, one.mean.unit_of_n, one.mean.unit) == (80, "steps", "score")
+    fixed = one.corrected
+    assert fixed is not None
+    # The labelled steps have the judge's mean, so the slope adds nothing: (.8 + .3) / 2.
+    assert rate(fixed).value == pytest.approx(0.55)
+    assert (fixed.n_labels, fixed.n_judged, fixed.weak) == (60, 80, "")
+    assert isinstance(fixed.rogan_gladen, Unmeasured)
+    (row,) = tabulate_scores(found).rows
+    assert row.cells[-1].text.startswith("0.55, ")
+    assert row.cells[-1].text.endswith("of 60, corrected")
+    (row,) = tabulate_corrected(found).rows
+    assert [cell.text for cell in row.cells][-3:] == ["60 of 80 steps", "-", "headline"]
+
+
+def test_the_slope_of_peoples_scores_carries_to_steps_without_a_label() -> None:
+    # Labels of first calls alone in ten runs more: the judge's own .9 there is .2 above its mean.
+    more = [scored(at, 1, 0.8) for at in range(30, 40)]
+    one, _ = mean_score([*SIXTY_STEPS, *more])
+    assert one.corrected is not None
+    # Mean of labels (40 * .8 + 30 * .3) / 70; slope (.8 - .3) / (.9 - .5); judge's mean .7 of all,
+    # (40 * .9 + 30 * .5) / 70 of the labelled steps: .5857 + 1.25 * (.7 - .7286) = .55 once more.
+    assert rate(one.corrected).value == pytest.approx(0.55)
+
+
+def test_few_scores_of_people_stand_beside_the_judges_mean() -> None:
+    one, found = mean_score(SIXTY_STEPS[:20])
+    assert one.corrected is not None
+    assert one.corrected.weak == "20 labels; a headline takes 50"
+    (row,) = tabulate_scores(found).rows
+    assert row.cells[-1].text.startswith("0.70")
+
+
+def test_scores_of_steps_that_were_chosen_are_for_no_mean() -> None:
+    chosen = [replace(one, queue="look_first", probability=None) for one in SIXTY_STEPS]
+    one, _ = mean_score(chosen)
+    assert one.corrected is not None
+    assert isinstance(one.corrected.rate, Unmeasured)
+    assert one.corrected.refused == {"from the queue look_first": 60}
+    open_ = [scored(at, 3, None, decided=False) for at in range(30, 35)]
+    one, _ = mean_score([*SIXTY_STEPS, *open_])
+    assert one.corrected is not None
+    assert rate(one.corrected).unmeasured == {"uncertain": 5}
+    assert mean_score([])[0].corrected is None
+
+
+def test_scores_of_a_file_are_corrected_where_people_scored_steps_too() -> None:
+    given = [structs.replace(one, family="imported", judge="prm") for one in scores()]
+    store = store_of(SCORED, given)
+    assert reported(store).panels is msgspec.UNSET
+    store.append_labels(SIXTY_STEPS)
+    found = reported(store).panels
+    assert isinstance(found, Panels)
+    (one,) = found.scores
+    assert one.judge == "prm"
+    assert one.corrected is not None
+    assert rate(one.corrected).value == pytest.approx(0.55)
+    shown = text.render(make_report_document(reported(store)), 100)
+    assert "step score  prm" in " ".join(shown.split("\n"))
+
+
+def test_two_groups_are_compared_by_their_corrected_mean_scores() -> None:
+    held = runs(40, ("a", "b"))
+    store = store_of(held, scores(held))
+    store.append_labels(
+        Label(
+            trajectory=held[place * 40 + at].id, measure="scores", annotator="ann", step=step,
+            value=value - 0.3 * place, queue="uniform", probability=0.75,
+        )
+        for place in (0, 1)
+        for at in range(30)
+        for step, value in ((1, 0.8), (3, 0.7 if at % 2 else 0.5))
+    )  # fmt: skip
+    one = compare_groups(store, "a", "b").differences[f"step score by {ONE}, corrected"]
+    assert isinstance(one.first, Estimate)
+    assert isinstance(one.effect, Estimate)
+    assert (one.first.value, one.effect.value) == pytest.approx((0.7, -0.3))
+    assert one.effect.high is not None
+    assert one.effect.high < 0
 
 
 def test_an_adjudicated_answer_corrects_in_place_of_the_two_that_differ() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from msgspec import structs
+
 from stepscope.api.views import DocumentView
 from stepscope.calibrate import agreement as raters
 from stepscope.calibrate.judges import JudgeCalibration, calibrate_judges
@@ -158,26 +160,48 @@ def view_calibration(
         rows, where=where, rubric=rubric, raters=chosen, version=version, seed=seed
     )
     if names is None and where is None and rubric in (None, "attribution"):
-        found += _suspects(rows)
+        found += _beside_named(rows)
     if rubric is not None and not found:
         _refuse_unknown(rows, rubric)
     return CalibrationView(_hide_secrets(found, rows))
 
 
-def _suspects(rows: Rows) -> tuple[JudgeCalibration, ...]:
-    """Return the list of suspects beside the steps that people named, as if it were a judge."""
-    from stepscope.findings.fit import measure_suspects  # scipy.optimize
+def _beside_named(rows: Rows) -> tuple[JudgeCalibration, ...]:
+    """Return suspects, and proofs of rules, beside the steps that people named, like judges."""
+    from stepscope.findings import fit  # scipy.optimize
 
-    n, figures = measure_suspects(rows) if isinstance(rows, Store) else (0, {})
-    if not n:
+    labelled = fit.read_labelled(rows) if isinstance(rows, Store) else ()
+    runs = [run for run in labelled if run.named is not None]
+    if not runs:
         return ()
-    one = JudgeCalibration(
-        rubric="attribution", unit="runs", judge="localise", family=RULES, version="", n=n, runs=n,
-        people=("people who named a step",), labels=(), confusion=(), figures=figures,
+    suspects = JudgeCalibration(
+        rubric="attribution",
+        unit="runs",
+        judge="localise",
+        family=RULES,
+        version="",
+        n=len(runs),
+        runs=len(runs),
+        people=("people who named a step",),
+        labels=(),
+        confusion=(),
+        figures=fit.measure_suspects(runs),
         decision=Decision("undecided", "it asks of judges, not of a list of suspects"),
         notes=("the ranking was fitted on public runs, where it is better than elsewhere",),
-    )  # fmt: skip
-    return (one,)
+    )
+    counts, figures = fit.measure_proofs(runs)
+    proofs = structs.replace(
+        suspects,
+        unit="steps",
+        judge=RULES,
+        n=int(counts.sum()),
+        labels=("named", "not named"),
+        confusion=tuple(map(tuple, counts.tolist())),
+        figures=figures,
+        decision=Decision("undecided", "it asks of judges, not of rules"),
+        notes=("people name few steps of a run: a fault proved at another one may be real",),
+    )
+    return suspects, proofs
 
 
 def _hide_secrets(found: T, rows: Rows) -> T:

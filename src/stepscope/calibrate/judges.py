@@ -78,7 +78,8 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     confusion: tuple[tuple[int, ...], ...]  # what people said down, what the judge said across
     # "accuracy", "kappa", "gwet" (AC1), "bias" (judge less people; of labels in the share that
     # speaks against the agent), "recall.LABEL"; of scores "pearson", "spearman", "concordance",
-    # and "near", the share within .1; of a list of suspects "first", "among_three", "among_five"
+    # and "near", the share within .1; of a list of suspects "first", "among_three", "among_five";
+    # of the rules "precision", the share of the steps proved at fault that people name
     figures: dict[str, Figure]
     decision: Decision  # whether the judge passes the protocol
     labels_needed: int | None = None  # in all, for a decision; None: none, or no number decides
@@ -140,7 +141,7 @@ class NarrowDraw(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelledRuns:
-    """What people said of whole runs, by id, and which queues were not drawn among all runs."""
+    """What people said of runs, or of steps, by run, and which queues were not drawn among all."""
 
     by_run: Mapping[str, Sequence[Label]]
     narrow: tuple[NarrowDraw, ...] = ()
@@ -153,21 +154,24 @@ class LabelledRuns:
 NO_LABELS = LabelledRuns({})
 
 
-def read_run_labels(rows: Rows, rubric: str, *, digits: int | None = None) -> LabelledRuns:
-    """Return what people said of whole runs under a rubric, norming rounds aside.
+def read_run_labels(
+    rows: Rows, rubric: str, *, digits: int | None = None, steps: bool = False
+) -> LabelledRuns:
+    """Return what people said of whole runs, or of steps, under a rubric, norming rounds aside.
 
     Ids of runs are cut to so many digits.
     """
-    given = rows.labels(measure=JUDGE_PREFIX + rubric) if isinstance(rows, LabelledRows) else ()
+    measure = rating_measure(rubric)
+    given = rows.labels(measure=measure) if isinstance(rows, LabelledRows) else ()
     found: dict[str, list[Label]] = {}
     for label in given:
-        if label.step is None and not label.round:
+        if (label.step is not None) == steps and not label.round:
             run = label.trajectory[:digits]
             found.setdefault(run, []).append(msgspec.structs.replace(label, trajectory=run))
-    return LabelledRuns(found, tuple(_narrow_draws(rows, rubric, digits)) if found else ())
+    return LabelledRuns(found, tuple(_narrow_draws(rows, measure, digits)) if found else ())
 
 
-def _narrow_draws(rows: Rows, rubric: str, digits: int | None) -> Iterator[NarrowDraw]:
+def _narrow_draws(rows: Rows, measure: str, digits: int | None) -> Iterator[NarrowDraw]:
     """Yield the queues of a rubric that were drawn among some runs alone.
 
     What another draw among all runs holds too is not theirs alone. A condition that cannot be read
@@ -178,7 +182,7 @@ def _narrow_draws(rows: Rows, rubric: str, digits: int | None) -> Iterator[Narro
     made = {
         at: msgspec.json.decode(body, type=dict[str, Any]) for at, body in rows.queues().items()
     }
-    made = {at: one for at, one in made.items() if one["measure"] == JUDGE_PREFIX + rubric}
+    made = {at: one for at, one in made.items() if one["measure"] == measure}
     draws = {at: (one.get("where", ""), one["queue"], one["policy"]) for at, one in made.items()}
     if not any(where for where, _, _ in draws.values()):
         return
@@ -197,40 +201,50 @@ def _narrow_draws(rows: Rows, rubric: str, digits: int | None) -> Iterator[Narro
 
 
 class RateLabels(NamedTuple):
-    """The labels of some runs from which a rate of them may be computed."""
+    """The labels of some runs, or steps, from which a rate or a mean of them may be computed."""
 
     decided: list[Label]  # from a random draw, each with an answer
-    places: Ints  # of the runs that have one
-    values: Floats  # what people said there: 1 for a failure, parts where they are split
+    places: Ints  # of the items that have one
+    values: Floats  # what people said there, the mean of several: 1 for a failure, or a score
     shares: Floats  # of the draw
-    lost: dict[str, int]  # runs that people could not decide, or found not to be asked about
+    lost: dict[str, int]  # items that people could not decide, or found not to be asked about
     refused: dict[str, int]  # labels for no rate, by why
 
 
 def choose_labels(
-    labels: LabelledRuns, place: Mapping[str, int], fails: Callable[[str], bool]
+    labels: LabelledRuns, place: Mapping[Item, int], worth: Callable[[Label], float | None]
 ) -> RateLabels | None:
-    """Return the labels of these runs, by place, for a rate; None where no label is of them."""
-    of_these = settle_labels(label for run in place for label in labels.by_run.get(run, ()))
+    """Return the labels of these items, by place, for a rate; None where no label is of them.
+
+    `worth` is what a label says as a number, None where it says nothing.
+    """
+    runs = dict.fromkeys(run for run, _ in place)
+    given = (label for run in runs for label in labels.by_run.get(run, ()))
+    of_these = settle_labels(label for label in given if _item(label) in place)
     if not of_these:
         return None
-    narrow = [one for one in labels.narrow if not place.keys() <= one.among]
+    narrow = [one for one in labels.narrow if not runs.keys() <= one.among]
     why = [name_refusal(one, narrow) for one in of_these]
     usable = [one for one, no in zip(of_these, why, strict=True) if not no]
-    decided = [one for one in usable if one.decided and one.label not in (None, *NEUTRAL)]
-    said: dict[int, list[float]] = defaultdict(list)
-    for one in decided:
-        said[place[one.trajectory]].append(float(fails(str(one.label))))
+    decided, said = list[Label](), defaultdict[int, list[float]](list)
+    for one in usable:
+        if one.decided and one.label not in NEUTRAL and (value := worth(one)) is not None:
+            decided.append(one)
+            said[place[_item(one)]].append(value)
     places = np.array(sorted(said), np.int64)
-    # A run that people find the rubric not to apply to is in no rate, and no loss.
-    known, lost = {one.trajectory for one in decided}, Counter[str]()
-    for one in {one.trajectory: one for one in usable if one.trajectory not in known}.values():
+    # An item that people find the rubric not to apply to is in no rate, and no loss.
+    known, lost = {_item(one) for one in decided}, Counter[str]()
+    for one in {_item(one): one for one in usable if _item(one) not in known}.values():
         lost[NOT_APPLICABLE if one.label == NOT_APPLICABLE else UNCERTAIN] += 1
     return RateLabels(
         decided, places, np.array([sum(said[at]) / len(said[at]) for at in places.tolist()]),
         _shares(decided, place, places, len(place)), dict(sorted(lost.items())),
         dict(sorted(Counter(filter(None, why)).items())),
     )  # fmt: skip
+
+
+def _item(label: Label) -> Item:
+    return label.trajectory, label.step
 
 
 def name_refusal(label: Label, narrow: Iterable[NarrowDraw] = ()) -> str:
@@ -247,8 +261,8 @@ def name_refusal(label: Label, narrow: Iterable[NarrowDraw] = ()) -> str:
     return next(drawn, "")
 
 
-def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, runs: int) -> Floats:
-    """Return the share of a draw of each labelled run; queues count by their numbers of labels."""
+def _shares(labels: Sequence[Label], place: Mapping[Item, int], places: Ints, n: int) -> Floats:
+    """Return the share of a draw of each labelled item; queues count by their numbers of labels."""
     known: dict[str, list[Label]] = defaultdict(list)
     for one in labels:
         known[f"{one.queue} {one.policy}"].append(one)
@@ -256,10 +270,10 @@ def _shares(labels: Sequence[Label], place: Mapping[str, int], places: Ints, run
     for of_queue in known.values():
         # Relative to the rarest, so that no weight is too large or small for a number.
         least = min(one.probability or 1.0 for one in of_queue)
-        inverse = {place[one.trajectory]: least / (one.probability or 1.0) for one in of_queue}
+        inverse = {place[_item(one)]: least / (one.probability or 1.0) for one in of_queue}
         mean = sum(inverse.values()) / len(inverse)
         weight |= {at: one / mean for at, one in inverse.items() if at not in weight}
-    return 1 / (runs * np.array([max(weight[at], LEAST_WEIGHT) for at in places.tolist()]))
+    return 1 / (n * np.array([max(weight[at], LEAST_WEIGHT) for at in places.tolist()]))
 
 
 def _calibrate(

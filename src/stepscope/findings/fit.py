@@ -12,6 +12,7 @@ Refused: fewer than 30 runs with such a step.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,8 @@ from scipy.optimize import minimize
 
 from stepscope import stats
 from stepscope.errors import EnvironmentFault
-from stepscope.findings.ranking import FamilyFit, StepRanking, fit_path, rank_steps
+from stepscope.findings.ranking import AXES, FamilyFit, StepRanking, fit_path, rank_steps
+from stepscope.measures.rule import INCORRECT
 from stepscope.measures.step_features import (
     FAMILIES,
     PLACE_NAMES,
@@ -58,6 +60,8 @@ class LabelledRun(NamedTuple):
     family: Family
     rows: Floats  # by step of the agent: the log share of the shipped list, then places
     named: int | None
+    # steps of the agent by what people said of them down, named or not, what the rules did across
+    proofs: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
 
 class LocaliseFit(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,28 +133,58 @@ def read_labelled(store: Store) -> Iterator[LabelledRun]:
         ranking = rank_steps([record for record in held if record.family == RULES])
         if not named or not isinstance(ranking, StepRanking):
             continue
+        proved = {one.answer.step for one in held if is_proof(one)}
         share = {one.step: one.share for one in ranking.steps}
         own = agent_steps(trajectory)
         at = next((own.index(step) for step in named if step in share), None)
         logs = np.log([max(share[step], 1e-12) for step in own])
         rows = np.column_stack([logs, np.array(place_features(trajectory), np.float64)])
-        yield LabelledRun(trajectory.task or trajectory.id, family_of(trajectory), rows, at)
+        counts = Counter((step in named, step in proved) for step in own)
+        table = ((counts[True, True], counts[True, False]),
+                 (counts[False, True], counts[False, False]))  # fmt: skip
+        yield LabelledRun(trajectory.task or trajectory.id, family_of(trajectory), rows, at, table)
 
 
-def measure_suspects(store: Store) -> tuple[int, dict[str, Figure]]:
-    """Return how many failed runs have a step that people named, and how often it is listed first.
+def measure_suspects(runs: Sequence[LabelledRun]) -> dict[str, Figure]:
+    """Return how often the step that people named is listed first, by runs in which they named one.
 
     "first", "among_three" and "among_five" of the list that reports print, without other runs and
     judges. The shipped ranking was fitted on public runs, where it is better than elsewhere.
     """
-    runs = [run for run in read_labelled(store) if run.named is not None]
-    _, tasks = np.unique([run.task for run in runs], return_inverse=True)
-    ranks = np.array([np.argsort(-run.rows[:, 0], kind="stable").tolist().index(run.named)
-                      for run in runs], np.int64)  # fmt: skip
-    return len(runs), {
-        name: stats.proportion((ranks < most).astype(np.float64), tasks)
+    ranks = np.array(
+        [np.argsort(-run.rows[:, 0], kind="stable").tolist().index(run.named) for run in runs]
+    )
+    return {
+        name: stats.proportion((ranks < most).astype(np.float64), _tasks(runs))
         for name, most in (("first", 1), ("among_three", 3), ("among_five", 5))
     }
+
+
+def measure_proofs(runs: Sequence[LabelledRun]) -> tuple[npt.NDArray[np.int64], dict[str, Figure]]:
+    """Return what the rules prove beside what people named, and "precision" and "recall.named".
+
+    Counts of the agent's steps, shape (2, 2): named or not, then proved at fault by an axis or not.
+    """
+    proofs = np.array([run.proofs for run in runs], np.int64)
+    hits, of = proofs[:, 0, 0], _tasks(runs)
+    asked = {"precision": proofs[:, :, 0].sum(axis=1), "recall.named": proofs[:, 0].sum(axis=1)}
+    return proofs.sum(axis=0), {
+        name: stats.ratio(hits, total, of, unit_of_n="steps") for name, total in asked.items()
+    }
+
+
+def _tasks(runs: Sequence[LabelledRun]) -> npt.NDArray[np.int64]:
+    return np.unique([run.task for run in runs], return_inverse=True)[1]
+
+
+def is_proof(record: Record) -> bool:
+    """Tell whether the rules prove a fault of a step by this record."""
+    answer = record.answer
+    return (
+        record.family == RULES
+        and isinstance(answer, Verdict)
+        and (answer.measure.startswith(AXES), answer.label) == (True, INCORRECT)
+    )
 
 
 def named_steps(trajectory: Trajectory, records: Iterable[Record]) -> list[int]:
@@ -232,8 +266,7 @@ def _hits(run: LabelledRun, score: Floats) -> bool:
 
 def _mean_of_tasks(runs: Sequence[LabelledRun], values: Floats) -> tuple[float, float]:
     """Return the mean over runs and its standard error, runs of one task counting together."""
-    _, task = np.unique([run.task for run in runs], return_inverse=True)
-    apart = np.bincount(task, weights=values - values.mean())
+    apart = np.bincount(_tasks(runs), weights=values - values.mean())
     count = len(apart)
     error = np.sqrt(count / max(count - 1, 1) * (apart**2).sum()) / len(values)
     return float(values.mean()), float(error) if count > 1 else float("inf")

@@ -69,7 +69,7 @@ SAID_TWICE: dict[str, frozenset[Kind]] = {
     "axes.tool_selection": frozenset({"other_write", "repeat", "repeated", "failed", "ignored"}),
     "axes.termination": frozenset({"gave_up", "end"}),
 }
-_AXES = "axes."
+AXES = "axes."
 _CAUSE = "attribution"
 _ERROR = "ERROR"
 # Passing trials of a task that a run is compared with: more tell nothing new, and cost reading.
@@ -268,7 +268,7 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
             if at is not None and measure == "policy":
                 said = f"breaks the rule {answer.label!r}: {answer.reason}".removesuffix(": ")
                 yield StepEvidence(at, "breach", said, answer.cites)
-            elif at is not None and measure.startswith(_AXES) and answer.label == INCORRECT:
+            elif at is not None and measure.startswith(AXES) and answer.label == INCORRECT:
                 yield StepEvidence(at, "fault", answer.reason, answer.cites, measure)
         elif answer.measure.startswith(JUDGE_PREFIX):
             whose = blamed.get((record.family, record.judge, record.repeat), "agent")
@@ -285,9 +285,9 @@ def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:
                 for step in answer.cites[:1]:
                     said = f"the run broke here, says {who}: {answer.reason}"
                     yield StepEvidence(step, "judge_cause", said, answer.cites, by)
-            elif rubric.startswith(_AXES) and answer.label == INCORRECT:
+            elif rubric.startswith(AXES) and answer.label == INCORRECT:
                 for step in answer.cites if answer.step is None else (answer.step,):
-                    said = f"{rubric.removeprefix(_AXES).replace('_', ' ')} at fault, says {who}: "
+                    said = f"{rubric.removeprefix(AXES).replace('_', ' ')} at fault, says {who}: "
                     yield StepEvidence(step, "judge_fault", said + answer.reason, answer.cites, by)
 
 

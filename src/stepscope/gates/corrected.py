@@ -23,12 +23,14 @@ import numpy as np
 
 from stepscope import stats
 from stepscope.calibrate.judges import LabelledRuns, RateLabels, choose_labels
+from stepscope.calibrate.ratings import Item
 from stepscope.gates import rates
 from stepscope.gates.against_baseline import say_effect
 from stepscope.gates.baseline import ID_DIGITS
 from stepscope.gates.sample import Arm, Sample, build_arm, run_badness
 from stepscope.gates.settings import GatePolicy
 from stepscope.gates.types import GateAnswer
+from stepscope.model import Label
 from stepscope.model.records import Figure
 from stepscope.stats.comparison import POWER
 from stepscope.stats.sample import codes
@@ -84,8 +86,9 @@ def correct_arms(
         arm = arm.take(np.array([case in shared for case in arm.cases.tolist()], np.bool_))
         absent = arm.at >= n
         judged = arm.take(~arm.lost & ~absent)
-        place = {sample.runs[at].id[:ID_DIGITS]: row for row, at in enumerate(judged.at.tolist())}
-        found = choose_labels(labels, place, lambda x: run_badness(gate, (x,)) == (1.0, 1.0))
+        ids = [sample.runs[at].id[:ID_DIGITS] for at in judged.at.tolist()]
+        place: dict[Item, int] = {(run, None): row for row, run in enumerate(ids)}
+        found = choose_labels(labels, place, partial(_badness, gate))
         if found is None:
             why.append(f"{name}no labels of whole runs")
             continue
@@ -96,6 +99,11 @@ def correct_arms(
             f"{name}{format_count(n, 'label')} left out, {of}" for of, n in found.refused.items()
         ]
     return arms, why, notes
+
+
+def _badness(gate: GatePolicy, label: Label) -> float | None:
+    """Return 1 for a label that the gate counts against the agent, else 0; None without one."""
+    return None if label.label is None else float(run_badness(gate, (label.label,)) == (1.0, 1.0))
 
 
 def correct_gate(

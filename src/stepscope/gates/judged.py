@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from stepscope.calibrate.judges import find_chosen
 from stepscope.calibrate.ratings import load_agent_steps
 from stepscope.errors import ConfigError
 from stepscope.gates.sample import (
@@ -32,7 +31,7 @@ from stepscope.gates.sample import (
 from stepscope.gates.settings import GatePolicy, split_judged
 from stepscope.model import Verdict, records
 from stepscope.model.records import HUMAN, JUDGE_PREFIX, NOT_APPLICABLE, STEP_LABELS_NAME
-from stepscope.store.columns import Rows, Runs
+from stepscope.store.columns import LabelledRows, Rows, Runs
 from stepscope.store.judged import (
     JudgeAnswers,
     RatedRows,
@@ -259,10 +258,13 @@ def _count_by_people(
             if person.asked.measure == rubric and person.asked.family == HUMAN:
                 for at, cell in _judged_cells(person, measure, acted).items():
                     said.get(at, []).append(cell)
-        # Those that people were asked about because they look wrong are no sample of good runs.
-        chosen = {run for run, _ in find_chosen(rows, None, rubric)}
+        # Only an even draw is a sample of good runs: labels of flagged ones would excuse any judge.
+        drawn = set(runs.id.tolist())
+        if isinstance(rows, LabelledRows):
+            labels = rows.labels(measure=JUDGE_PREFIX + rubric)
+            drawn = {one.trajectory for one in labels if one.is_random and one.queue != "active"}
         for at, cells in said.items():
-            if runs.id[at] in chosen:
+            if runs.id[at] not in drawn:
                 continue
             found = [run_badness(gate, (cell,)) for cell in (judged[at], *cells)]
             if cells and not isinstance(found[0], str) and set(found[1:]) == {(0.0, 1.0)}:

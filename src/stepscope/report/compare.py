@@ -6,7 +6,7 @@ Holm's method. There is no overall winner: which figures matter is for the reade
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from zlib import crc32
 
 import numpy as np
@@ -18,7 +18,7 @@ from stepscope.model.records import RULES, Figure
 from stepscope.report import types
 from stepscope.report.build import build_profile, find_effects, find_rank_flips
 from stepscope.report.rows import RunTable, choose_fields, read_table, read_values, say_no_match
-from stepscope.report.votes import measure_group, read_aspects
+from stepscope.report.votes import measure_group, measure_scores, read_aspects
 from stepscope.report.words import AXES, COMPARED, RATES, UNITS, give_reason, name_rubric
 from stepscope.safety.redact import hide_in
 from stepscope.shape import fleet
@@ -68,7 +68,7 @@ def compare_groups(
     pair = ((first, a), (second, b))
     profiles = [build_profile(one, {by: name}, effects, seed=seed) for one, name in pair]
     judged = read_judge_answers(rows, table.runs, chosen)
-    compared |= _compare_corrected(rows, table, profiles, judged)
+    compared |= _compare_corrected(rows, table, profiles, judged, chosen)
     text, measures = None if where is None else where.text, table.versions()
     report = types.ComparisonReport(
         first=profiles[0],
@@ -91,32 +91,51 @@ def compare_groups(
 
 
 def _compare_corrected(
-    rows: Rows, table: RunTable, profiles: Sequence[types.Profile], judged: Sequence[JudgeAnswers]
+    rows: Rows,
+    table: RunTable,
+    profiles: Sequence[types.Profile],
+    judged: Sequence[JudgeAnswers],
+    where: Where | None,
 ) -> dict[str, types.Difference]:
-    """Return the shares that people's labels correct in both groups, by rubric and judge."""
-    found = {}
+    """Return the figures that people's labels correct in both groups, by rubric and judge."""
+    found: dict[str, types.Difference] = {}
     unknown = [None] * len(table)  # of which steps are the agent's: only whole runs are corrected
     for aspect in read_aspects(rows, table, judged, unknown):
         if not aspect.labels:
             continue
         groups = [measure_group(aspect, of).seats for of in profiles]
-        first, second = ({seat.judge: seat.corrected for seat in seats} for seats in groups)
-        for judge in dict.fromkeys([*first, *second]):
-            sides = {"first": first.get(judge), "second": second.get(judge)}
-            if not any(sides.values()):
-                continue
-            none = Unmeasured("insufficient_data", "no person's label")
-            one, two = (none if side is None else side.rate for side in sides.values())
-            weak = [
-                f"{at}: {none.reason if side is None else side.weak}"
-                for at, side in sides.items()
-                if side is None or side.weak
-            ]
-            effect = stats.corrected_difference(one, two)
-            found[f"{name_rubric(aspect.rubric)} by {judge}, corrected"] = types.Difference(
-                first=one, second=two, paired=False,
-                effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
-            )  # fmt: skip
+        sides = [{seat.judge: seat.corrected for seat in seats} for seats in groups]
+        found |= _differ(name_rubric(aspect.rubric), *sides)
+    scores = [
+        {one.judge: one.corrected for one in measure_scores(rows, table, judged, [of], where)}
+        for of in profiles
+    ]
+    return found | _differ("step score", *scores)
+
+
+def _differ(
+    name: str,
+    first: Mapping[str, types.CorrectedShare | None],
+    second: Mapping[str, types.CorrectedShare | None],
+) -> dict[str, types.Difference]:
+    """Return corrected figures compared by judge, where either side has labels."""
+    found = {}
+    none = Unmeasured("insufficient_data", "no person's label")
+    for judge in dict.fromkeys([*first, *second]):
+        sides = {"first": first.get(judge), "second": second.get(judge)}
+        if not any(sides.values()):
+            continue
+        one, two = (none if side is None else side.rate for side in sides.values())
+        weak = [
+            f"{at}: {none.reason if side is None else side.weak}"
+            for at, side in sides.items()
+            if side is None or side.weak
+        ]
+        effect = stats.corrected_difference(one, two)
+        found[f"{name} by {judge}, corrected"] = types.Difference(
+            first=one, second=two, paired=False,
+            effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
+        )  # fmt: skip
     return found
 
 

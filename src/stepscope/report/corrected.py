@@ -1,4 +1,4 @@
-"""What people's labels make of a judge's share: the corrected rate, and which labels are for none.
+"""What people's labels make of a judge's share or mean score, and which labels are for neither.
 
 Only labels from a random draw count, or with a known probability of having been asked; how many
 others there are is said, with the reason. The rate is of the runs that the judge was asked about
@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stepscope import stats
-from stepscope.calibrate.judges import LabelledRuns, choose_labels
+from stepscope.calibrate.judges import LabelledRuns, RateLabels, choose_labels
+from stepscope.calibrate.ratings import Item
 from stepscope.model import Label
 from stepscope.model.records import NOT_APPLICABLE, Figure
 from stepscope.report.types import CorrectedShare
@@ -46,8 +47,12 @@ def correct_share(
 ) -> CorrectedShare | None:
     """Return a judge's share corrected by labels; None where no label is of these runs."""
     runs = np.flatnonzero(counted & (why != NOT_APPLICABLE))
-    place = {id_: at for at, id_ in enumerate(ids[runs].tolist())}
-    chosen = choose_labels(labels, place, lambda label: label == failing)
+    place: dict[Item, int] = {(id_, None): at for at, id_ in enumerate(ids[runs].tolist())}
+
+    def fails(label: Label) -> float | None:
+        return None if label.label is None else float(label.label == failing)
+
+    chosen = choose_labels(labels, place, fails)
     if chosen is None:
         return None
     decided, places = chosen.decided, chosen.places
@@ -75,14 +80,54 @@ def correct_share(
     if len(kinds) == 2:
         other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)
     weak = stats.explain_weakness(codes, places, kinds)
-    return CorrectedShare(
-        rate=rate, weak=weak or (rate.no_interval if isinstance(rate, Estimate) else rate.reason),
-        rogan_gladen=other, n_labels=len(places), n_judged=len(runs), refused=chosen.refused,
-        warnings=tuple(_warn(decided, starts[runs], setups[runs], places)),
+    return _share(rate, weak, other, chosen, starts[runs], setups[runs], "run")
+
+
+def correct_scores(
+    labels: LabelledRuns,
+    scores: dict[Item, float],  # a judge's, by run and step
+    *,
+    starts: Texts,  # when the run of each score began; both arrays are aligned with `scores`
+    setups: Texts,  # snapshot and prompt of each score
+    clusters: Ints,
+) -> CorrectedShare | None:
+    """Return the mean of a judge's scores corrected by people's; None without a label of them."""
+    place = {item: at for at, item in enumerate(scores)}
+    chosen = choose_labels(labels, place, lambda label: label.value)
+    if chosen is None:
+        return None
+    mean = stats.corrected_mean(
+        list(scores.values()), chosen.places, chosen.values, shares=chosen.shares,
+        clusters=clusters, unmeasured=chosen.lost,
     )  # fmt: skip
+    weak = stats.explain_weakness(np.zeros(len(scores)), chosen.places, ("a score",))
+    other = Unmeasured("not_applicable", "it is of yes and no, not of scores")
+    return _share(mean, weak, other, chosen, starts, setups, "step")
 
 
-def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -> Iterator[str]:
+def _share(
+    rate: Figure,
+    weak: str,
+    other: Figure,
+    chosen: RateLabels,
+    starts: Texts,
+    setups: Texts,
+    unit: str,
+) -> CorrectedShare:
+    return CorrectedShare(
+        rate=rate,
+        weak=weak or (rate.no_interval if isinstance(rate, Estimate) else rate.reason),
+        rogan_gladen=other,
+        n_labels=len(chosen.places),
+        n_judged=len(setups),
+        refused=chosen.refused,
+        warnings=tuple(_warn(chosen.decided, starts, setups, chosen.places, unit)),
+    )
+
+
+def _warn(
+    labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints, unit: str
+) -> Iterator[str]:
     """Yield what weakens a corrected rate: old labels, and a judge that has changed since."""
     given = [one.given_at for one in labels if one.given_at is not None]
     began = [int(one) for one in starts.tolist() if one is not None]
@@ -93,6 +138,6 @@ def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -
     if new and len(places):
         share = format_percent(new / len(setups))
         yield (
-            f"the judge has changed: {format_count(new, 'run')} ({share}) were judged by a model "
-            "or prompt that judged no labelled run"
+            f"the judge has changed: {format_count(new, unit)} ({share}) were judged by a model "
+            f"or prompt that judged no labelled {unit}"
         )

@@ -435,7 +435,8 @@ def build_panels(
     seed: int = 0,  # where random draws start
 ) -> types.Panels | None:
     """Return what judges say of the runs of a table; None where none was asked."""
-    if not found:
+    scores = tuple(votes.measure_scores(rows, table, found, groups, where))
+    if not found and not scores:
         return None
     asked = [one for one in found if one.asked.measure != SCORES]
     asked = [one for one in asked if not one.asked.measure.endswith(BESIDE)]
@@ -465,6 +466,7 @@ def build_panels(
     return types.Panels(
         panels=tuple(whole),
         answers=tuple(_answers(table, [o for o in asked if o.asked.measure not in spoken], groups)),
+        scores=scores,
         patterns=tuple(patterns),
         onsets=tuple(votes.measure_onsets(table, asked, groups, all_, steps)),
         agreement=tuple(compare_judges(rows, rubrics, where=where, seed=seed, version=version)),
@@ -473,7 +475,7 @@ def build_panels(
         trace=choose_worked_trace(rows, table, all_, asked) if isinstance(rows, Store) else None,
         flags=(*find_flags(table, found, whole, family=agent_family), *_not_drawn(table, all_)),
         costs=count_costs(found),
-        judges=tuple(sorted({one.asked.judge for one in found})),
+        judges=tuple(sorted({one.asked.judge for one in found} | {one.judge for one in scores})),
     )
 
 

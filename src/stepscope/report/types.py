@@ -49,13 +49,13 @@ class PanelMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorrectedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """A judge's share, corrected by people's labels of some of the runs."""
+    """A judge's share, or its mean score, corrected by people's labels of some of the runs."""
 
-    rate: Figure  # share of the judged runs that fail, as people would say
+    rate: Figure  # share of the judged runs that fail, or mean score, as people would say
     weak: str  # why it is no headline; "" where it takes the place of the judge's own share
     rogan_gladen: Figure  # by sensitivity and specificity, for comparison
-    n_labels: int  # runs with a label from a random draw that decides
-    n_judged: int  # runs that the rate is of
+    n_labels: int  # runs, or steps, with a label from a random draw that decides
+    n_judged: int  # runs, or steps, that the rate is of
     refused: dict[str, int] = msgspec.field(default_factory=dict)  # labels for no rate, by why
     warnings: tuple[str, ...] = ()  # what weakens it
 
@@ -149,6 +149,15 @@ class AnswerCounts(msgspec.Struct, frozen=True, kw_only=True):
     group: str  # title of the group
     counts: dict[str, int]  # runs by answer
     lost: dict[str, int] = msgspec.field(default_factory=dict)  # runs without one, by why
+
+
+class ScoreMean(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean score that a judge gives the steps of a group of runs."""
+
+    judge: str  # who
+    group: str  # title of the group
+    mean: Figure  # over all steps that it scored
+    corrected: CorrectedShare | None = None  # by people's scores of steps; None without any
 
 
 class PatternShare(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,6 +257,7 @@ class Panels(msgspec.Struct, frozen=True, kw_only=True):
     # one for each aspect of each rubric with an answer that speaks against the agent
     panels: tuple[Panel, ...] = ()
     answers: tuple[AnswerCounts, ...] = ()  # the other rubrics, counted
+    scores: tuple[ScoreMean, ...] = ()  # step scores
     patterns: tuple[PatternShare, ...] = ()  # patterns of step labels
     onsets: tuple[BehaviourOnset, ...] = ()  # behaviours over the run
     agreement: tuple[PairAgreement, ...] = ()  # each pair of judges that answered the same runs

@@ -8,6 +8,7 @@ probability.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,34 +21,47 @@ from msgspec.structs import replace
 
 from stepscope import stats
 from stepscope.calibrate.judges import NO_LABELS, LabelledRuns, read_run_labels
+from stepscope.calibrate.ratings import Item
 from stepscope.judges.patterns import PATTERN_NAMES, LabelPattern, PatternName, find_label_patterns
 from stepscope.measures.step_features import agent_steps
 from stepscope.model import Record, Trajectory, Verdict
 from stepscope.model.records import (
     HUMAN,
+    IMPORTED,
     NOT_APPLICABLE,
     OUTRANKED,
     RULES,
+    STEP_SCORES,
     UNCERTAIN,
     Figure,
 )
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.report import types
-from stepscope.report.corrected import correct_share
+from stepscope.report.corrected import correct_scores, correct_share
 from stepscope.report.rows import RunTable
 from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
-from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, Texts, unmeasured_kind
+from stepscope.store.columns import (
+    ANSWERED,
+    NO_RECORD,
+    Rows,
+    Texts,
+    text_array,
+    unmeasured_kind,
+)
 from stepscope.store.judged import (
     JudgeAnswers,
     JudgedQuestion,
+    RatedRows,
     RunAnswers,
     SampledRows,
     choose_modes,
     current_records,
     question_of_record,
+    read_file_scores,
 )
-from stepscope.values import Unmeasured
+from stepscope.store.where import Where
+from stepscope.values import Estimate, Unmeasured
 
 PRESENT = "present"
 # The answers of an axis; a rubric with other answers is counted, not put before a panel.
@@ -437,6 +451,60 @@ def _places(table: RunTable, one: JudgeAnswers, acted: Acted) -> tuple[Floats, F
                 present[at, tenth] += 1
                 first[at] = np.fmin(first[at], place)
     return first, present, told
+
+
+def measure_scores(
+    rows: Rows,
+    table: RunTable,
+    judged: Sequence[JudgeAnswers],
+    groups: Sequence[types.Profile],
+    where: Where | None = None,
+) -> Iterator[types.ScoreMean]:
+    """Yield the mean of each judge's step scores by group of runs, with what labels make of it.
+
+    Scores of files are among them where people scored steps, too.
+    """
+    asked = [one for one in judged if one.main and one.asked.measure == STEP_SCORES]
+    of_files = isinstance(rows, RatedRows) and IMPORTED in rows.families(STEP_SCORES)
+    if not (asked or of_files):
+        return
+    ids, labels = table.runs.id.tolist(), read_run_labels(rows, STEP_SCORES, steps=True)
+    asked += read_file_scores(rows, table.runs, where) if of_files and labels else ()
+    for one in asked:
+        chances = rows.drawn(one.rubric) if isinstance(rows, SampledRows) else {}
+        even = len({*chances.values()}) < 2
+        for of in groups:
+            scores, lost = dict[Item, float](), Counter[str]()
+            at_of, setups = list[int](), list[str]()
+            for at in np.flatnonzero(table.matches(of.group)).tolist():
+                if at not in one.runs or (chances and ids[at] not in chances):
+                    continue
+                for step, record in one.runs[at].steps.get(0, {}).items():
+                    answer = record.answer
+                    if not isinstance(answer, Verdict) or answer.value is None:
+                        lost[_no_answer(record) or UNCERTAIN] += 1
+                        continue
+                    scores[ids[at], step] = answer.value
+                    at_of.append(at)
+                    setups.append(f"{record.judge} {record.prompt}")
+            places = np.array(at_of, np.int64)
+            clusters, starts = table.clusters[places], table.runs.start_ns[places]
+            mean: Figure = stats.mean_share(
+                [*scores.values()], clusters, unmeasured=lost, unit_of_n="steps"
+            )
+            fixed = None
+            if scores and even:
+                fixed = correct_scores(
+                    labels, scores, starts=starts, setups=text_array(setups), clusters=clusters
+                )
+            if isinstance(mean, Estimate):
+                mean = replace(mean, unit="score")
+            if not even:
+                mean = Unmeasured("not_applicable", "runs were drawn with unequal chances")
+            if scores or lost:
+                yield types.ScoreMean(
+                    judge=one.asked.judge, group=name_group(of), mean=mean, corrected=fixed
+                )
 
 
 AGAIN, SILENT = "turns when asked again", "turns without the agent's words"

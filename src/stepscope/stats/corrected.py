@@ -137,7 +137,9 @@ def corrected_mean(
     0.58
     """
     judged, said = as_column(scores, "scores"), as_column(labels, "labels")
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0))
+    frame = EstimateFrame(
+        level=level, unmeasured=unmeasured, unit="score", unit_of_n=unit_of_n, scale=(0.0, 1.0)
+    )
     if (absent := find_absence(np.concatenate([said, judged]), frame)) is not None:
         return absent
     if not len(said):

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 from stepscope.errors import UsageError
 from stepscope.model import Record, Verdict
-from stepscope.model.records import DRIFT_REPEAT, JUDGE_PREFIX, NOT_MODELS
+from stepscope.model.records import DRIFT_REPEAT, IMPORTED, JUDGE_PREFIX, NOT_MODELS
 from stepscope.model.records import STEP_SCORES as SCORES
 from stepscope.store.columns import Rows, Runs
 from stepscope.store.where import Where
@@ -142,6 +142,19 @@ def read_judge_answers(
         held = {k: v for k, v in held.items() if any(_version(one) == version for _, one in v)}
     first = choose_modes(held)
     return tuple(_current(key, held[key], key in first, version) for key in sorted(held))
+
+
+def read_file_scores(
+    rows: Rows, runs: Runs, where: Where | None = None
+) -> tuple[JudgeAnswers, ...]:
+    """Return the step scores that files hold, by who gave them; `where` chose `runs`."""
+    place = {id_: at for at, id_ in enumerate(runs.id.tolist())}
+    held: dict[JudgedQuestion, list[tuple[int, Record]]] = {}
+    for record in rows.records(where, measure=SCORES):
+        if record.family == IMPORTED and (at := place.get(record.trajectory)) is not None:
+            key = JudgedQuestion(SCORES, record.judge or IMPORTED, IMPORTED)
+            held.setdefault(key, []).append((at, record))
+    return tuple(_current(key, held[key], main=True) for key in sorted(held))
 
 
 def choose_modes(modes: Iterable[JudgedQuestion]) -> set[JudgedQuestion]:

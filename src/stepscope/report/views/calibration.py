@@ -40,6 +40,7 @@ _FIGURES = (
     ("first", "named step first"),
     ("among_three", "among three"),
     ("among_five", "among five"),
+    ("precision", "precision"),
 )
 _RECALL = "recall."
 

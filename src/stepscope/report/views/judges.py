@@ -15,7 +15,7 @@ from stepscope.calibrate.ratings import WHAT_ENTERS
 from stepscope.model.records import RULES, Figure
 from stepscope.report import document as doc
 from stepscope.report import words
-from stepscope.report.types import JudgeShare, Panel, PanelGroup, Panels
+from stepscope.report.types import CorrectedShare, Panel, PanelGroup, Panels
 from stepscope.report.views.profile import MOST_GROUPS, chart_intervals, make_interval_row
 from stepscope.values import (
     Estimate,
@@ -27,6 +27,8 @@ from stepscope.values import (
     format_p,
     format_percent,
 )
+
+SCORE = "step score"
 
 
 def make_sheet(
@@ -53,11 +55,10 @@ def format_share_of(figure: Figure) -> str:
     return f"{said} ({worst})" if worst else said
 
 
-def _headline(seat: JudgeShare) -> str:
-    """Return a judge's share, or what labels make of it where they carry it."""
-    fixed = seat.corrected
+def _headline(own: Figure, fixed: CorrectedShare | None) -> str:
+    """Return a judge's share or mean, or what labels make of it where they carry it."""
     if fixed is None or fixed.weak:
-        return format_share_of(seat.failing)
+        return format_share_of(own)
     return f"{format_share_of(fixed.rate)}, corrected"
 
 
@@ -65,25 +66,28 @@ def tabulate_corrected(found: Panels) -> doc.Table:
     """Return shares corrected by people's labels beside the judges' own, and why some are weak."""
     names = words.name_judges(found)
     rows, notes = [], dict[str, None]()
-    for panel in found.panels:
-        for group in panel.groups:
-            for seat in group.seats:
-                if (fixed := seat.corrected) is None:
-                    continue
-                whose = _whose(seat.judge, group.title, found)
-                glad = fixed.rogan_gladen
-                rows.append((
-                    words.name_panel(panel), *whose, format_share_of(seat.failing),
-                    format_estimate(fixed.rate), f"{fixed.n_labels:,} of {fixed.n_judged:,} runs",
-                    "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
-                    "weak" if fixed.weak else "headline",
-                ))  # fmt: skip
-                if fixed.weak:
-                    notes[f"weak: {fixed.weak}"] = None
-                if fixed.refused:
-                    told = f"labels for no rate: {format_counts(fixed.refused)}"
-                    notes[f"{words.name_panel(panel)}, {told}"] = None
-                notes |= {f"{names[seat.judge]}: {warning}": None for warning in fixed.warnings}
+    shares = [
+        (words.name_panel(panel), "runs", seat.judge, group.title, seat.failing, seat.corrected)
+        for panel in found.panels
+        for group in panel.groups
+        for seat in group.seats
+    ]
+    means = [(SCORE, "steps", x.judge, x.group, x.mean, x.corrected) for x in found.scores]
+    for name, unit, judge, title, own, fixed in [*shares, *means]:
+        if fixed is None:
+            continue
+        glad = fixed.rogan_gladen
+        rows.append((
+            name, *_whose(judge, title, found), format_share_of(own), format_estimate(fixed.rate),
+            f"{fixed.n_labels:,} of {fixed.n_judged:,} {unit}",
+            "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
+            "weak" if fixed.weak else "headline",
+        ))  # fmt: skip
+        if fixed.weak:
+            notes[f"weak: {fixed.weak}"] = None
+        if fixed.refused:
+            notes[f"{name}, labels for no rate: {format_counts(fixed.refused)}"] = None
+        notes |= {f"{names[judge]}: {warning}": None for warning in fixed.warnings}
     head = ("", *_who(found), "says", "corrected", "labels of", "Rogan-Gladen", "")
     return make_sheet("corrected", "Corrected by people's labels", head, rows, tuple(notes))
 
@@ -91,11 +95,19 @@ def tabulate_corrected(found: Panels) -> doc.Table:
 def tabulate_panels(found: Panels, links: doc.Links | None = None) -> list[doc.Table]:
     """Return every table that has rows, in the order in which they are read."""
     all_ = (
-        *tabulate_shares(found), tabulate_corrected(found), tabulate_claims(found),
-        *([tabulate_agreement(found)] if found.agreement else []), tabulate_disputes(found, links),
-        tabulate_trace(found), tabulate_patterns(found), tabulate_behaviours(found),
-        tabulate_answers(found), tabulate_flags(found), tabulate_costs(found),
-    )  # fmt: skip
+        *tabulate_shares(found),
+        tabulate_scores(found),
+        tabulate_corrected(found),
+        tabulate_claims(found),
+        *([tabulate_agreement(found)] if found.agreement else []),
+        tabulate_disputes(found, links),
+        tabulate_trace(found),
+        tabulate_patterns(found),
+        tabulate_behaviours(found),
+        tabulate_answers(found),
+        tabulate_flags(found),
+        tabulate_costs(found),
+    )
     return [sheet for sheet in all_ if sheet.rows or sheet.notes]
 
 
@@ -111,7 +123,7 @@ def tabulate_shares(found: Panels) -> Iterator[doc.Table]:
         rows = []
         for panel in panels:
             group = panel.groups[0]
-            seats = {seat.judge: _headline(seat) for seat in group.seats}
+            seats = {one.judge: _headline(one.failing, one.corrected) for one in group.seats}
             seats |= {RULES: f"at least {seats[RULES]}"} if RULES in seats else {}
             both = [format_share_of(x) for vote in group.votes[:1] for x in (vote.any, vote.all)]
             votes = (both or ["-", "-"]) if summed else ()
@@ -284,6 +296,15 @@ def tabulate_behaviours(found: Panels) -> doc.Table:
     head = ("", *_who(found), "runs with it", "begins at", "share of steps, by tenth of the run")
     notes = ("begins at: median place of its first step, 0 the run's first and 1 its last",)
     return make_sheet("behaviours", "Behaviours", head, rows, notes if rows else ())
+
+
+def tabulate_scores(found: Panels) -> doc.Table:
+    """Return the mean score that each judge gives steps."""
+    rows = [
+        (SCORE, *_whose(one.judge, one.group, found), _headline(one.mean, one.corrected))
+        for one in found.scores
+    ]
+    return make_sheet("scores", "Scores of steps", ("", *_who(found), "mean"), rows)
 
 
 def tabulate_answers(found: Panels) -> doc.Table:
