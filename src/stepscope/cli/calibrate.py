@@ -53,8 +53,8 @@ def agree(
     modes: bool = Option(
         False,
         "--modes",
-        help="Compare verdicts on steps judged alone with verdicts on the same steps in the "
-        "whole run.",
+        help="Compare what judges say of a step that they see alone with what they say of it in "
+        "the whole run.",
     ),
     queue: int | None = Option(
         None, min=1, metavar="N", help="List N runs and steps on which judge families disagree."
@@ -245,9 +245,9 @@ def localise(
     verdicts under the rubric named attribution (import --verdicts FILE --rubric attribution
     --human; columns run, step, label). With 30 or more such runs, the ranking is fitted. It is then
     compared with the default ranking, on runs of tasks that were not used in the fit. The fitted
-    ranking is saved in STORE.localise.json and used for every list only if it is better by more
-    than one standard error and puts at least as many named steps in first place. Otherwise the exit
-    code is 4.
+    ranking must be better by more than one standard error, and must put at least as many named
+    steps first as the default one does. Then it is saved in STORE.localise.json and orders every
+    list; otherwise nothing is saved, and the exit code is 4.
 
     Example: stepscope calibrate localise
     """
@@ -394,9 +394,9 @@ def production(
 ) -> int:
     """Compare the shapes of evaluation runs and production runs.
 
-    Both groups of runs need step scores from the same judge. Every share has an interval. A change
-    counts as shown if swapping users at random between the groups seldom makes a change as large in
-    any shape. The exit code is 3 if a change is shown.
+    Both groups of runs need step scores from the same judge. Every share has an interval. The
+    groups are then formed again many times, with users assigned at random: a change is shown if
+    hardly any of these random groups differ as much. The exit code is 3 if a change is shown.
 
     Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
     'live'"
@@ -476,9 +476,9 @@ def grounding(
 ) -> int:
     """Estimate how strongly step scores affect what users do, such as abandoning a run.
 
-    The confounders that you name are taken out of scores and signals. Steps scored twice show the
-    error of the judge, and the estimate is corrected for it. The exit code is 4 if there is no
-    estimate.
+    The effects of the confounders that you name are removed from scores and signals. Steps scored
+    twice show the error of the judge, and the estimate is corrected for it. The exit code is 4 if
+    there is no estimate.
 
     Example: stepscope calibrate grounding --proxies signals.csv --confounders tag.difficulty
     """

@@ -63,7 +63,8 @@ def gate(
         "hard", help="The command fails if a gate of at least this severity fails."
     ),
     undecided: Literal["pass", "fail"] | None = Option(
-        None, help="How to count gates that too few runs leave undecided. Default: exit code 4."
+        None,
+        help="How to count gates that are undecided because of too few runs. Default: exit code 4.",
     ),
     max_minutes: float | None = Option(
         None,

@@ -70,8 +70,8 @@ def import_(
     since: str | None = Option(
         None,
         metavar="WHEN",
-        help="With a backend: fetch only traces that began after this time (7d means 7 days ago; "
-        "or 12h, 2026-01-31). The word last means: traces received since the previous fetch. "
+        help="With a backend: fetch only traces that began after this time (such as 7d for 7 days "
+        "ago, 12h, or 2026-01-31). The word last means: traces received since the previous fetch. "
         "Default: all.",
     ),
     listen: bool = Option(

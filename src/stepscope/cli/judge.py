@@ -49,7 +49,7 @@ def judge(
         None,
         metavar="[RUN]...",
         autocompletion=options.complete_run,
-        help="Only these runs: the name or id of each, or a beginning that fits only one run.",
+        help="Only these runs: the name or id of each, or a prefix that matches only one run.",
     ),
     *,
     judge: Judges = None,
@@ -474,7 +474,7 @@ def adopt(
     margin: float = Option(
         0.05,
         metavar="SHARE",
-        help="How much less often than the old judge the new one may be right.",
+        help="How far the new judge's share of right verdicts may be below the old one's.",
     ),
     where: options.WhereText = None,
     seed: options.Seed = None,

@@ -100,7 +100,7 @@ def export(
 def purge(
     *,
     older_than: str | None = Option(
-        None, metavar="AGE", help="Only runs stored more than this long ago: 30d, 12h."
+        None, metavar="AGE", help="Only runs that have been stored for longer than this: 30d, 12h."
     ),
     where: options.WhereText = None,
     yes: bool = Option(False, "--yes", help="Do not ask."),
@@ -172,8 +172,8 @@ def promote(
     """Make a case from a failing run, cut at its broken step.
 
     The command writes three things: a file of cases, the messages up to the broken step, and a
-    pytest file. The pytest file fails as long as the agent still makes the same calls; insert the
-    code that runs your agent into this file.
+    pytest file. Insert the code that runs your agent into the pytest file; its test fails as long
+    as the agent still makes the same calls.
 
     Example: stepscope case promote airline/9/2 --out cases
     """
@@ -269,9 +269,9 @@ def diff(
 ) -> None:
     """Compare two runs, call by call.
 
-    The command prints the first step at which the calls differ, and how much trials of one version
-    differ from each other on this task. Without this second result, a difference between two runs
-    means nothing.
+    The command prints the first step at which the calls differ. It also prints how far apart two
+    trials of the same version are on this task: without that, a difference between two runs means
+    nothing.
 
     Example: stepscope diff airline/11/2 airline/11/0
     """

@@ -114,7 +114,7 @@ def demo(
     terminal.print_text(
         f"\nOpen {page} in a browser, or view the same pages with:\n"
         f'  stepscope view {option} --where "{DEMO_FILTER}"\n'
-        "\nThese are real runs, nearly all of gpt-4o on airline tasks of tau-bench.\n"
+        "\nThese are real runs; in nearly all of them gpt-4o works on airline tasks of tau-bench.\n"
         "Read some of them, then your own runs:\n"
         f"  stepscope show airline/11/2 {option}\n"
         f"  stepscope show airline/9/2 --step 45 {option}\n"
