@@ -131,15 +131,26 @@ def view_agreement(
     found: tuple[Agreement, ...]
     if by is None:
         one = raters.measure_agreement(
-            rows, rubric=rubric, where=where, raters=chosen, version=version, seed=seed,
+            rows,
+            rubric=rubric,
+            where=where,
+            raters=chosen,
+            version=version,
+            seed=seed,
             threshold=threshold,
-        )  # fmt: skip
+        )
         found = (one,)
     else:
         found = raters.measure_agreement_by(
-            rows, by, rubric=rubric, where=where, raters=chosen, version=version, seed=seed,
+            rows,
+            by,
+            rubric=rubric,
+            where=where,
+            raters=chosen,
+            version=version,
+            seed=seed,
             threshold=threshold,
-        )  # fmt: skip
+        )
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
     return AgreementView(_hide_secrets(found, rows))

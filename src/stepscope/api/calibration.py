@@ -150,9 +150,17 @@ def _tell_drift(found: Sequence[JudgeDrift]) -> Document | EmptyNotice:
         for label, shift in one.shifts.items() or (("-", Unmeasured("not_applicable", "")),):
             value, limits, n = _cells(shift, signed=True)
             rows.append(
-                make_row(one.judge, one.rubric, str(one.occasion), label, value, limits, n,
-                         _decide(one.decision))
-            )  # fmt: skip
+                make_row(
+                    one.judge,
+                    one.rubric,
+                    str(one.occasion),
+                    label,
+                    value,
+                    limits,
+                    n,
+                    _decide(one.decision),
+                )
+            )
     names = ("judge", "rubric", "occasion", "label", "shift", "95 % interval", "n", "decision")
     columns = make_columns(*names, numbers=("occasion", "shift", "n"))
     return [[Table(id="drift", columns=columns, rows=tuple(rows))]]
@@ -187,9 +195,16 @@ def _trace_rubrics(store: Store) -> Document | EmptyNotice:
                 kept = format_estimate(pair.change.kept)
                 sure = format_estimate(pair.change.confidence)
             rows.append(
-                make_row(rubric, pair.judge, f"{pair.before} -> {pair.after}", f"{pair.runs:,}",
-                         f"{changed:,} of {len(pair.facts):,}", kept, sure)
-            )  # fmt: skip
+                make_row(
+                    rubric,
+                    pair.judge,
+                    f"{pair.before} -> {pair.after}",
+                    f"{pair.runs:,}",
+                    f"{changed:,} of {len(pair.facts):,}",
+                    kept,
+                    sure,
+                )
+            )
     if not rows:
         why = "No judge has answered about the same runs under two versions of a rubric."
         return EmptyNotice(said=why, commands=("stepscope judge --again", "stepscope rubric list"))

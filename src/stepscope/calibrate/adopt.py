@@ -128,11 +128,20 @@ def compare_judges(
         for side in (0, 1)
     ]
     return Adoption(
-        rubric=names[0], old=names[1], new=names[2], margin=margin, needed=(seen, once, watched),
-        old_right=sides_right[0], new_right=sides_right[1], difference=difference,
-        discordance=discordance, left_out=dict(sorted(left.items())), decision=decision, more=more,
+        rubric=names[0],
+        old=names[1],
+        new=names[2],
+        margin=margin,
+        needed=(seen, once, watched),
+        old_right=sides_right[0],
+        new_right=sides_right[1],
+        difference=difference,
+        discordance=discordance,
+        left_out=dict(sorted(left.items())),
+        decision=decision,
+        more=more,
         minutes=median(seconds) * more / 60 if seconds and more is not None else None,
-    )  # fmt: skip
+    )
 
 
 def decide_adoption(difference: Figure, margin: float) -> values.Decision:

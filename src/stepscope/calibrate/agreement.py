@@ -55,9 +55,11 @@ NOMINAL: dict[str, tuple[CoefficientName, Metric]] = {
     name: (name, "nominal") for name in get_args(CoefficientName)
 }
 OF_BANDS: dict[str, tuple[CoefficientName, Metric]] = {
-    "kappa.linear": ("kappa", "linear"), "kappa.quadratic": ("kappa", "quadratic"),
-    "gwet.quadratic": ("gwet", "quadratic"), "alpha.ordinal": ("alpha", "ordinal"),
-}  # fmt: skip
+    "kappa.linear": ("kappa", "linear"),
+    "kappa.quadratic": ("kappa", "quadratic"),
+    "gwet.quadratic": ("gwet", "quadratic"),
+    "alpha.ordinal": ("alpha", "ordinal"),
+}
 # What intervals cover, and how many draws of weights they take.
 LEVEL = 0.95
 FEW_DRAWS = 2_000
@@ -282,9 +284,12 @@ def decide_judges(
 
 
 def _decide(
-    ratings: RatingTable, groups: Sequence[Sequence[int]], weights: SharedWeights,
-    threshold: float, at_once: tuple[int, str],
-) -> Decision:  # fmt: skip
+    ratings: RatingTable,
+    groups: Sequence[Sequence[int]],
+    weights: SharedWeights,
+    threshold: float,
+    at_once: tuple[int, str],
+) -> Decision:
     name = "kappa" if len(groups[0]) == 2 else "fleiss"
     _, codes, runs = _stack(ratings, groups)
     lost = ratings.lost([at for group in groups for at in group])
@@ -367,12 +372,16 @@ def find_disputes(
     ordered = [at for at in np.lexsort(-keys).tolist() if keys[2, at] > 0]
     return [
         types.Dispute(
-            aspect=ratings.aspect, run=run, name=ratings.names.get(run, ""), step=step,
-            answers=ratings.answers((run, step)), apart=float(keys[2, at]),
+            aspect=ratings.aspect,
+            run=run,
+            name=ratings.names.get(run, ""),
+            step=step,
+            answers=ratings.answers((run, step)),
+            apart=float(keys[2, at]),
         )
         for at in ordered[:most]
         for run, step in [ratings.items[at]]
-    ]  # fmt: skip
+    ]
 
 
 def _ranks(ratings: RatingTable) -> Floats:
@@ -394,16 +403,22 @@ def queue_csv(queue: Iterable[types.Dispute]) -> str:
     writer.writerow(COLUMNS)
     for dispute in queue:
         for answer in dispute.answers:
-            writer.writerow([
-                dispute.aspect, dispute.run, escape_formula(visible_line(dispute.name)),
-                "" if dispute.step is None else dispute.step,
-                escape_formula(visible_line(answer.rater)), answer.family,
-                escape_formula(visible_line(answer.label)),
-                "" if answer.value is None else answer.value,
-                "" if answer.confidence is None else answer.confidence,
-                " ".join(map(str, answer.cites)), escape_formula(visible_line(answer.reason)),
-                dispute.use,
-            ])  # fmt: skip
+            writer.writerow(
+                [
+                    dispute.aspect,
+                    dispute.run,
+                    escape_formula(visible_line(dispute.name)),
+                    "" if dispute.step is None else dispute.step,
+                    escape_formula(visible_line(answer.rater)),
+                    answer.family,
+                    escape_formula(visible_line(answer.label)),
+                    "" if answer.value is None else answer.value,
+                    "" if answer.confidence is None else answer.confidence,
+                    " ".join(map(str, answer.cites)),
+                    escape_formula(visible_line(answer.reason)),
+                    dispute.use,
+                ]
+            )
     return out.getvalue()
 
 
@@ -436,10 +451,16 @@ def measure_agreement(
 
 
 def measure_agreement_by(
-    rows: Rows, field: str, *, rubric: str | None = None, where: Where | None = None,
-    raters: Container[RaterKey] | None = None, version: str | None = None, seed: int = 0,
+    rows: Rows,
+    field: str,
+    *,
+    rubric: str | None = None,
+    where: Where | None = None,
+    raters: Container[RaterKey] | None = None,
+    version: str | None = None,
+    seed: int = 0,
     threshold: float = THRESHOLD,
-) -> tuple[types.Agreement, ...]:  # fmt: skip
+) -> tuple[types.Agreement, ...]:
     """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
     measure = partial(measure_agreement, rows, rubric=rubric, raters=raters, version=version)
     return tuple(
@@ -489,30 +510,46 @@ def rubric_agreement(
     reason = f"one rater ({', '.join(names)}): agreement needs two"
     alone = dict.fromkeys(NOMINAL, Unmeasured("insufficient_data", reason))
     return types.RubricAgreement(
-        name=rated.aspect, unit=rated.unit, items=len(rated.items),
-        runs=len({run for run, _ in rated.items}), labels=rated.labels, raters=rated.raters(),
+        name=rated.aspect,
+        unit=rated.unit,
+        items=len(rated.items),
+        runs=len({run for run, _ in rated.items}),
+        labels=rated.labels,
+        raters=rated.raters(),
         together=types.GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
         else group_agreement(rated, [every], names, "all", weights),
         pairs=tuple(
             group_agreement(
-                rated, [[a, b]], (rated.voices[a].name, rated.voices[b].name), "raters", weights,
+                rated,
+                [[a, b]],
+                (rated.voices[a].name, rated.voices[b].name),
+                "raters",
+                weights,
                 weighted=confidence_weighted(rated, likely, [a, b]),
             )
             for a, b in combinations(every, 2)
         ),
-        families=tuple(_families(rated, weights)), proofs=tuple(compare_proofs(rated)),
-        decision=decision, decided_on=decided_on,
+        families=tuple(_families(rated, weights)),
+        proofs=tuple(compare_proofs(rated)),
+        decision=decision,
+        decided_on=decided_on,
         judges=decide_judges(rated, weights, threshold=threshold, at_once=at_once[1]),
         disputed=tuple(find_disputes(rated, within=True, most=DISPUTED)),
-        curves=known, changes=tuple(rubric_changes(rated)), notes=tuple(_notes(rated, drawn)),
-    )  # fmt: skip
+        curves=known,
+        changes=tuple(rubric_changes(rated)),
+        notes=tuple(_notes(rated, drawn)),
+    )
 
 
 def labelling_queue(
-    rows: Rows, *, rubric: str | None = None, where: Where | None = None,
-    raters: Container[RaterKey] | None = None, version: str | None = None,
-) -> tuple[types.Dispute, ...]:  # fmt: skip
+    rows: Rows,
+    *,
+    rubric: str | None = None,
+    where: Where | None = None,
+    raters: Container[RaterKey] | None = None,
+    version: str | None = None,
+) -> tuple[types.Dispute, ...]:
     """Return the runs and steps on which families disagree, the most telling of each rubric first.
 
     Rubrics take turns, so that the first ten are not all of one.

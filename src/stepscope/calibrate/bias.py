@@ -106,11 +106,18 @@ def _describe(
         if bought and len(runs) >= FEWEST_RUNS:
             decision, needed = decide_bias(shifts, len(pairs), tests)
     return JudgeBias(
-        rubric=rubric, judge=judge, change=change, pairs=len(pairs), runs=len(runs),
+        rubric=rubric,
+        judge=judge,
+        change=change,
+        pairs=len(pairs),
+        runs=len(runs),
         lost=sum((a is None) != (b is None) for _, a, b in both),
-        against=int((changed > usual).sum()), favour=int((changed < usual).sum()),
-        shift=shift, decision=decision, pairs_needed=needed,
-    )  # fmt: skip
+        against=int((changed > usual).sum()),
+        favour=int((changed < usual).sum()),
+        shift=shift,
+        decision=decision,
+        pairs_needed=needed,
+    )
 
 
 def shift_limits(shifts: Floats, level: float) -> tuple[float, float, float]:

@@ -161,11 +161,14 @@ def compare_versions(
     }
     kept = [float(label_of(a) == label_of(b)) for _, a, b in pairs]
     return RubricChange(
-        judge=judge, before=versions[0], after=versions[1], n=len(pairs),
+        judge=judge,
+        before=versions[0],
+        after=versions[1],
+        n=len(pairs),
         kept=stats.proportion(kept, runs, unit_of_n="verdicts"),
         confidence=stats.mean(list(sure.values()), runs[list(sure)], unit_of_n="verdicts"),
         cites=stats.mean_share(list(cited.values()), runs[list(cited)], unit_of_n="verdicts"),
-    )  # fmt: skip
+    )
 
 
 def overlap_cites(first: Verdict, second: Verdict) -> float | None:

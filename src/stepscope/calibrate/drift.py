@@ -94,10 +94,15 @@ def _compare_occasions(
     ]
     p, shifts = (None, {}) if len(runs) < FEWEST_RUNS else shift_test(answers, latest, rng)
     return JudgeDrift(
-        rubric=rubric, judge=judge, occasion=latest - DRIFT_REPEAT + 1, runs=len(runs),
-        shifts=shifts, p_adjusted=p, decision=Decision("undecided", ""),
+        rubric=rubric,
+        judge=judge,
+        occasion=latest - DRIFT_REPEAT + 1,
+        runs=len(runs),
+        shifts=shifts,
+        p_adjusted=p,
+        decision=Decision("undecided", ""),
         snapshots=tuple(s for which in (False, True) for s in sorted(snapshots[which] - {""})),
-    )  # fmt: skip
+    )
 
 
 def shift_test(

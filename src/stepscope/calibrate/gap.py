@@ -96,9 +96,15 @@ class _Scores:
 
 
 def measure_gap(
-    rows: Rows, corpus: str, split: Split, *, by: str = "agent_version",
-    measure: str = OUTCOME_NAME, where: Where | None = None, seed: int = 0,
-) -> HeldOutGap:  # fmt: skip
+    rows: Rows,
+    corpus: str,
+    split: Split,
+    *,
+    by: str = "agent_version",
+    measure: str = OUTCOME_NAME,
+    where: Where | None = None,
+    seed: int = 0,
+) -> HeldOutGap:
     """Return the gap of each group; `UsageError` where no run is of a task of the corpus."""
     runs = rows.runs(where)
     part_of = {(one.workflow, one.task): one.part == "held_out" for one in split.cases}
@@ -127,11 +133,17 @@ def measure_gap(
     ]
     trend, decision = _trend(scores, rng, "share" if passes else "")
     return HeldOutGap(
-        corpus=corpus, split=split.hash, measure=measure, by=by, groups=tuple(known), trend=trend,
-        trend_decision=decision, retire=decide_retirement(known),
+        corpus=corpus,
+        split=split.hash,
+        measure=measure,
+        by=by,
+        groups=tuple(known),
+        trend=trend,
+        trend_decision=decision,
+        retire=decide_retirement(known),
         other_runs=inside.count(False),
         untimed=len(order) > 1 and any(_begun(runs, at, None)[0] for at in groups.values()),
-    )  # fmt: skip
+    )
 
 
 def read_field(rows: Rows, runs: Runs, by: str) -> list[str | None]:
@@ -197,10 +209,15 @@ def _group_gap(
         sd = float(stats.pooled_sd(np.array(other), np.array(held)))
         power = stats.power_apart(len(other), len(held), sd, STOP) if sd > 1e-9 else None
     return GroupGap(
-        group=name, score=score, development=estimate(other, unit_of_n="tasks"),
-        held_out=estimate(held, unit_of_n="tasks"), gap=gap, power=power,
-        p_adjusted=None if isinstance(compared, Unmeasured) else p, decision=decide_gap(gap, p),
-    )  # fmt: skip
+        group=name,
+        score=score,
+        development=estimate(other, unit_of_n="tasks"),
+        held_out=estimate(held, unit_of_n="tasks"),
+        gap=gap,
+        power=power,
+        p_adjusted=None if isinstance(compared, Unmeasured) else p,
+        decision=decide_gap(gap, p),
+    )
 
 
 def decide_gap(gap: Figure, p: float, alpha: float = ALPHA) -> Decision:

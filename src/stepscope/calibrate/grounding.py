@@ -76,9 +76,15 @@ def number_users(rows: Rows, runs: Runs, tag: str) -> Ints:
 
 
 def measure_grounding(
-    rows: Rows, signals: Mapping[str, Mapping[str, float]], *, where: Where | None = None,
-    confounders: Sequence[str] = (), placebo: str | None = None, user: str = "user", seed: int = 0,
-) -> list[GroundedScore]:  # fmt: skip
+    rows: Rows,
+    signals: Mapping[str, Mapping[str, float]],
+    *,
+    where: Where | None = None,
+    confounders: Sequence[str] = (),
+    placebo: str | None = None,
+    user: str = "user",
+    seed: int = 0,
+) -> list[GroundedScore]:
     """Return the effect of each judge's scores on each signal (name -> run's id -> value)."""
     if placebo is not None and placebo not in signals:
         known = ", ".join(signals)
@@ -94,12 +100,17 @@ def measure_grounding(
             name: np.array([of.get(run, np.nan) for run in runs.id]) for name, of in signals.items()
         }
         for name in sorted(signals.keys() - {placebo}):
-            found.append(GroundedScore(
-                judge=judge or family, signal=name, step=step, imported=family == records.IMPORTED,
-                effect=_estimate(outcomes[name], scores, x, who, seed),
-                naive=_estimate(outcomes[name], scores, x, who, seed, naive=True),
-                placebo=_estimate(outcomes[placebo], scores, x, who, seed) if placebo else None,
-            ))  # fmt: skip
+            found.append(
+                GroundedScore(
+                    judge=judge or family,
+                    signal=name,
+                    step=step,
+                    imported=family == records.IMPORTED,
+                    effect=_estimate(outcomes[name], scores, x, who, seed),
+                    naive=_estimate(outcomes[name], scores, x, who, seed, naive=True),
+                    placebo=_estimate(outcomes[placebo], scores, x, who, seed) if placebo else None,
+                )
+            )
     tested = [one for one in found if one.effect.p is not None]
     adjusted = iter(stats.holm([one.effect.p or 0.0 for one in tested]).tolist())
     return [replace(one, p_adjusted=next(adjusted)) if one in tested else one for one in found]

@@ -112,15 +112,22 @@ def trace_rubric(
         lines = difflib.unified_diff(before, after, *titles, n=1, lineterm="")
         diffs[f"{old} -> {new}"] = "\n".join(lines)
     return RubricHistory(
-        rubric=rubric, versions=tuple(known), pairs=tuple(pairs), agreement=tuple(agreement),
-        diffs=diffs, missing=tuple(x for x in known if x.partition(MODE)[0] not in texts),
-    )  # fmt: skip
+        rubric=rubric,
+        versions=tuple(known),
+        pairs=tuple(pairs),
+        agreement=tuple(agreement),
+        diffs=diffs,
+        missing=tuple(x for x in known if x.partition(MODE)[0] not in texts),
+    )
 
 
 def _pair(
-    judge: str, versions: tuple[str, str], before: Mapping[Item, Answer],
-    after: Mapping[Item, Answer], names: Mapping[str, str],
-) -> Iterator[VersionPair]:  # fmt: skip
+    judge: str,
+    versions: tuple[str, str],
+    before: Mapping[Item, Answer],
+    after: Mapping[Item, Answer],
+    names: Mapping[str, str],
+) -> Iterator[VersionPair]:
     both = [
         (item, a, b)
         for item, a in sorted(before.items(), key=lambda one: (names[one[0][0]], one[0][1] or 0))
@@ -136,9 +143,13 @@ def _pair(
     runs = len({run for (run, _), _, _ in both})
     change = None if runs == 1 else compare_versions(judge, versions, both)
     yield VersionPair(
-        judge=judge, before=versions[0], after=versions[1], runs=runs, facts=tuple(facts),
+        judge=judge,
+        before=versions[0],
+        after=versions[1],
+        runs=runs,
+        facts=tuple(facts),
         change=change,
-    )  # fmt: skip
+    )
 
 
 def _lines(found: RubricHistory) -> Iterator[str]:

@@ -88,9 +88,14 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrate_judges(
-    rows: Rows, *, where: Where | None = None, rubric: str | None = None,
-    raters: Container[RaterKey] | None = None, version: str | None = None, seed: int = 0,
-) -> tuple[JudgeCalibration, ...]:  # fmt: skip
+    rows: Rows,
+    *,
+    where: Where | None = None,
+    rubric: str | None = None,
+    raters: Container[RaterKey] | None = None,
+    version: str | None = None,
+    seed: int = 0,
+) -> tuple[JudgeCalibration, ...]:
     """Return every judge that judged what people labelled, by rubric."""
     runs = rows.runs(where)
     task_of = {
@@ -237,10 +242,13 @@ def choose_labels(
     for one in {_item(one): one for one in usable if _item(one) not in known}.values():
         lost[NOT_APPLICABLE if one.label == NOT_APPLICABLE else UNCERTAIN] += 1
     return RateLabels(
-        decided, places, np.array([sum(said[at]) / len(said[at]) for at in places.tolist()]),
-        _shares(decided, place, places, len(place)), dict(sorted(lost.items())),
+        decided,
+        places,
+        np.array([sum(said[at]) / len(said[at]) for at in places.tolist()]),
+        _shares(decided, place, places, len(place)),
+        dict(sorted(lost.items())),
         dict(sorted(Counter(filter(None, why)).items())),
-    )  # fmt: skip
+    )
 
 
 def _item(label: Label) -> Item:
@@ -277,9 +285,14 @@ def _shares(labels: Sequence[Label], place: Mapping[Item, int], places: Ints, n:
 
 
 def _calibrate(
-    table: RatingTable, at: int, said: Ints, chosen: Mapping[Item, str],
-    curves: Iterable[CalibrationCurve], task_of: Mapping[str, str], seed: int,
-) -> JudgeCalibration:  # fmt: skip
+    table: RatingTable,
+    at: int,
+    said: Ints,
+    chosen: Mapping[Item, str],
+    curves: Iterable[CalibrationCurve],
+    task_of: Mapping[str, str],
+    seed: int,
+) -> JudgeCalibration:
     voice = table.voices[at]
     undecided = said == (table.labels.index(UNCERTAIN) if UNCERTAIN in table.labels else -2)
     fair = np.array([item not in chosen for item in table.items], np.bool_)
@@ -294,10 +307,14 @@ def _calibrate(
             (people == judge).astype(np.float64), tasks, unit_of_n=table.unit
         ),
         **agreement_figures(
-            ["kappa", "gwet"], np.stack([people, judge], axis=1), tasks, table.labels, {},
+            ["kappa", "gwet"],
+            np.stack([people, judge], axis=1),
+            tasks,
+            table.labels,
+            {},
             weights=weights,
         ),
-    }  # fmt: skip
+    }
     for code in np.unique(people).tolist():
         of = people == code
         figures[f"recall.{table.labels[code]}"] = stats.proportion(
@@ -317,21 +334,29 @@ def _calibrate(
             "spearman": stats.rank_correlation(*scores, tasks, unit_of_n=table.unit),
             "concordance": stats.concordance(*scores, tasks, unit_of_n=table.unit),
             "near": stats.proportion(
-                (np.abs(scores[0] - scores[1]) <= NEAR + 1e-9).astype(np.float64), tasks,
+                (np.abs(scores[0] - scores[1]) <= NEAR + 1e-9).astype(np.float64),
+                tasks,
                 unit_of_n=table.unit,
             ),
-        }  # fmt: skip
+        }
     curve = next((one for one in curves if one.judge == voice.name), None)
     return JudgeCalibration(
-        rubric=table.aspect, unit=table.unit, judge=voice.name, family=voice.family,
-        version=voice.version, n=len(kept),
+        rubric=table.aspect,
+        unit=table.unit,
+        judge=voice.name,
+        family=voice.family,
+        version=voice.version,
+        n=len(kept),
         runs=len({table.items[place][0] for place in kept.tolist()}),
         people=tuple(table.voices[one].name for one in table.people),
         labels=table.labels,
         confusion=tuple(map(tuple, confusion.tolist())),
-        figures=figures, decision=decision, labels_needed=needed, curve=curve,
+        figures=figures,
+        decision=decision,
+        labels_needed=needed,
+        curve=curve,
         notes=tuple(_notes(table, said, int(undecided.sum()), people, chosen)),
-    )  # fmt: skip
+    )
 
 
 def _as_scores(
@@ -388,9 +413,14 @@ def decide_protocol(
     else:
         both, weights = np.stack([judge, people], axis=1), SharedWeights(np.random.default_rng(0))
         found = agreement_figures(
-            ["kappa"], both.astype(np.int64), tasks, ("no", "yes"), {}, weights=weights,
+            ["kappa"],
+            both.astype(np.int64),
+            tasks,
+            ("no", "yes"),
+            {},
+            weights=weights,
             level=ONE_SIDED,
-        )  # fmt: skip
+        )
         checks.append(_check_agreement("kappa", found["kappa"]))
     if n < LABELS_OF_PROTOCOL:
         enough = Decision("undecided", f"{n} of {LABELS_OF_PROTOCOL} labels")

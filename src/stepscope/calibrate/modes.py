@@ -180,9 +180,15 @@ def _compare_judge(
     given = np.array([v.label or "" for v in second], np.object_)
     parts += [(label, np.equal(given, label)) for label in sorted(set(given.tolist()) - {""})]
     return ModeComparison(
-        judge=alone.name, family=alone.family, isolated=isolated, contextual=contextual,
-        of="scores" if scored else "labels", n=len(items), runs=int(runs.max()) + 1,
-        figures=figures, table=table,
+        judge=alone.name,
+        family=alone.family,
+        isolated=isolated,
+        contextual=contextual,
+        of="scores" if scored else "labels",
+        n=len(items),
+        runs=int(runs.max()) + 1,
+        figures=figures,
+        table=table,
         where=tuple(
             ModeDifference(
                 part=part,
@@ -193,14 +199,16 @@ def _compare_judge(
         ),
         most=tuple(
             ModeGap(
-                run=items[at][0], name=names[items[at][0]], step=items[at][1] or 0,
+                run=items[at][0],
+                name=names[items[at][0]],
+                step=items[at][1] or 0,
                 isolated=ratings.rater_answer(alone.name, alone.family, first[at]),
                 contextual=ratings.rater_answer(alone.name, alone.family, second[at]),
                 difference=float(differences[at]) if scored else None,
             )
             for at in _largest_gaps(first, second, differences, scored=scored)
         ),
-    )  # fmt: skip
+    )
 
 
 def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> dict[str, Figure]:

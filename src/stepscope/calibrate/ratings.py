@@ -77,10 +77,14 @@ class RaterVerdicts:
 
 
 def read_ratings(
-    rows: Rows, *, where: Where | None = None, rubric: str | None = None,
-    raters: Container[RaterKey] | None = None, version: str | None = None,
+    rows: Rows,
+    *,
+    where: Where | None = None,
+    rubric: str | None = None,
+    raters: Container[RaterKey] | None = None,
+    version: str | None = None,
     adjudicated: bool = False,
-) -> list[RatingTable]:  # fmt: skip
+) -> list[RatingTable]:
     """Return every rubric that somebody but the rules rated, by name, whole runs before steps.
 
     `raters` are those that count; all when left out. With a version of rubrics only what judges
@@ -144,9 +148,13 @@ def rater_key(voice: RaterVerdicts) -> RaterKey:
 
 
 def choose_raters(
-    rows: Rows, words: Iterable[str] | None, *, where: Where | None, rubric: str | None,
+    rows: Rows,
+    words: Iterable[str] | None,
+    *,
+    where: Where | None,
+    rubric: str | None,
     version: str | None = None,
-) -> frozenset[RaterKey] | None:  # fmt: skip
+) -> frozenset[RaterKey] | None:
     """Return the raters that words name: whole, by the end behind a slash, or by family.
 
     A word that is none of these names all whose name or family begins so; one that names nobody is
@@ -254,9 +262,12 @@ def _voices(
 
 
 def _voice(
-    family: str, name: str, given: Iterable[Record], own: Mapping[str, Container[int] | None],
+    family: str,
+    name: str,
+    given: Iterable[Record],
+    own: Mapping[str, Container[int] | None],
     version: str | None,
-) -> RaterVerdicts:  # fmt: skip
+) -> RaterVerdicts:
     left = {NOT_OF_AGENT: 0, "repeats": 0, "other versions": 0, "variants": 0}
     versions: dict[tuple[str, str], list[Record]] = {}
     silent = 0
@@ -376,9 +387,13 @@ class RatingTable:
                 name=voice.name,
                 family=voice.family,
                 labels={label: n for label, n in zip(self.labels, counts, strict=True) if n},
-                unmeasured=dict(Counter(absent)), silent=voice.silent, version=voice.version,
-                snapshots=voice.snapshots, prompts=len(voice.prompts), left_out=voice.left_out,
-            )  # fmt: skip
+                unmeasured=dict(Counter(absent)),
+                silent=voice.silent,
+                version=voice.version,
+                snapshots=voice.snapshots,
+                prompts=len(voice.prompts),
+                left_out=voice.left_out,
+            )
             found.append(rater)
         return tuple(found)
 
@@ -427,10 +442,20 @@ def rating_table(
             cites[:, at] = -1
         absent.append(dict(sorted(lost.items())))
     return RatingTable(
-        aspect=aspect, unit=unit, voices=voices, names=names, items=items, labels=labels,
-        codes=codes, values=values, runs=numbered(run for run, _ in items), confidence=confidence,
-        cites=cites, cited=tuple(cited), absent=tuple(absent),
-    )  # fmt: skip
+        aspect=aspect,
+        unit=unit,
+        voices=voices,
+        names=names,
+        items=items,
+        labels=labels,
+        codes=codes,
+        values=values,
+        runs=numbered(run for run, _ in items),
+        confidence=confidence,
+        cites=cites,
+        cited=tuple(cited),
+        absent=tuple(absent),
+    )
 
 
 def _settle(table: RatingTable, labels: Iterable[Label]) -> RatingTable:
@@ -450,9 +475,14 @@ def _settle(table: RatingTable, labels: Iterable[Label]) -> RatingTable:
 def rater_answer(rater: str, family: str, verdict: Verdict) -> RaterAnswer:
     """Return a rater's verdict as agreements show it."""
     return RaterAnswer(
-        rater=rater, family=family, label=label_of(verdict), value=verdict.value,
-        confidence=verdict.confidence, cites=verdict.cites, reason=verdict.reason,
-    )  # fmt: skip
+        rater=rater,
+        family=family,
+        label=label_of(verdict),
+        value=verdict.value,
+        confidence=verdict.confidence,
+        cites=verdict.cites,
+        reason=verdict.reason,
+    )
 
 
 def label_of(verdict: Verdict) -> str:

@@ -168,10 +168,18 @@ def draw_queue(
         drawn = [(run, None if at < 0 else at, None if isnan(p) else p) for run, at, p in cells]
     shared = len(drawn) if queue == "norming" else min(overlap, len(drawn))
     made = QueueDraw(
-        measure=question.measure, unit=question.unit, queue=queue, policy=question.policy,
-        size=len(drawn), population=population, overlap=shared, round=norming,
-        where="" if where is None else where.text, seed=seed, remark=remark,
-    )  # fmt: skip
+        measure=question.measure,
+        unit=question.unit,
+        queue=queue,
+        policy=question.policy,
+        size=len(drawn),
+        population=population,
+        overlap=shared,
+        round=norming,
+        where="" if where is None else where.text,
+        seed=seed,
+        remark=remark,
+    )
     items = (QueuedItem(*one, at < shared) for at, one in enumerate(drawn))
     return store.put_queue(msgspec.json.encode(made), items)
 

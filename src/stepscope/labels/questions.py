@@ -98,7 +98,9 @@ _STEP_TEXTS: dict[RubricKind, str] = {
 # What only people are asked, or what they are asked otherwise than judges.
 PEOPLES: dict[str, LabelQuestion] = {
     records.OUTCOME_NAME: LabelQuestion(
-        name=records.OUTCOME_NAME, measure=JUDGE_PREFIX + records.OUTCOME_NAME, unit="run",
+        name=records.OUTCOME_NAME,
+        measure=JUDGE_PREFIX + records.OUTCOME_NAME,
+        unit="run",
         text="Did the agent do what it was asked to do?",
         answers=(
             LabelAnswer("1", "Yes: all of it is done", "pass"),
@@ -108,7 +110,9 @@ PEOPLES: dict[str, LabelQuestion] = {
         excluded=("How it got there, how fast, and how politely.",),
     ),
     "quality.overall": LabelQuestion(
-        name="quality.overall", measure=JUDGE_PREFIX + "quality.overall", unit="run",
+        name="quality.overall",
+        measure=JUDGE_PREFIX + "quality.overall",
+        unit="run",
         text="How good is the whole run, the way as well as the result?",
         answers=(
             LabelAnswer("1", "Bad: I would not let it near a user", "bad", 0.0, failing=True),
@@ -119,7 +123,9 @@ PEOPLES: dict[str, LabelQuestion] = {
         counts=("The result first; then detours, risks and the words to the user.",),
     ),
     "shape": LabelQuestion(
-        name="shape", measure=JUDGE_PREFIX + "shape", unit="run",
+        name="shape",
+        measure=JUDGE_PREFIX + "shape",
+        unit="run",
         text="How did the quality of the steps go over the run?",
         answers=tuple(
             LabelAnswer(str(at), said, name, failing=name not in ("healthy", "recovery"))
@@ -129,13 +135,15 @@ PEOPLES: dict[str, LabelQuestion] = {
         excluded=("Whether the run reached its goal.",),
     ),
     "decisive_step": LabelQuestion(
-        name="decisive_step", measure=DECISIVE, unit="decisive",
+        name="decisive_step",
+        measure=DECISIVE,
+        unit="decisive",
         text="Is it already wrong here: can this run, going on as it does, no longer succeed?",
         answers=_YES_NO,
         counts=("A mistake that the rest of the run does not put right.",),
         excluded=("A mistake that the agent notices and repairs.",),
     ),
-}  # fmt: skip
+}
 
 
 def load_question(name: str, *, steps: bool = False) -> LabelQuestion:
@@ -181,9 +189,11 @@ def _question_of(rubric: Rubric, steps: bool, guide: str) -> LabelQuestion:
         measure=records.STEP_SCORES if rubric.kind == "score" else JUDGE_PREFIX + rubric.name,
         unit="run" if about_run else "step",
         text=rubric.question if about_run else _STEP_TEXTS[rubric.kind].format(rubric.question),
-        answers=answers, counts=rubric.in_scope, excluded=tuple(rubric.out_of_scope),
+        answers=answers,
+        counts=rubric.in_scope,
+        excluded=tuple(rubric.out_of_scope),
         guide="\n\n".join(filter(None, (rubric.body.strip(), guide))),
-    )  # fmt: skip
+    )
 
 
 def _read_guide(name: str) -> str:

@@ -236,14 +236,25 @@ class LabelSession:
         if seconds is not None:  # what a page sends may be no number at all
             seconds = min(seconds, _LONGEST_SECONDS) if seconds >= 0 else None
         label = Label(
-            trajectory=held.run, measure=self.question.measure, annotator=self.annotator,
-            label=chosen.label, value=chosen.value, step=given.step, decided=chosen.key != "?",
-            queue=self.draw.queue, probability=held.probability, round=self.draw.round,
-            policy=given.policy, blind=self.blind and not self._compared, position=self.answered,
-            seconds=seconds, expanded=given.expanded, given_at=time.time_ns(),
+            trajectory=held.run,
+            measure=self.question.measure,
+            annotator=self.annotator,
+            label=chosen.label,
+            value=chosen.value,
+            step=given.step,
+            decided=chosen.key != "?",
+            queue=self.draw.queue,
+            probability=held.probability,
+            round=self.draw.round,
+            policy=given.policy,
+            blind=self.blind and not self._compared,
+            position=self.answered,
+            seconds=seconds,
+            expanded=given.expanded,
+            given_at=time.time_ns(),
             repeat=ADJUDICATION_REPEAT if self.draw.queue == ADJUDICATION else 0,
             reason=given.note.strip(),
-        )  # fmt: skip
+        )
         made = self._find_decisive(label) if self.question.unit == "decisive" else [label]
         self.store.append_labels(made, whole=True)
         if known:

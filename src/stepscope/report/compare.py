@@ -133,9 +133,11 @@ def _differ(
         ]
         effect = stats.corrected_difference(one, two)
         found[f"{name} by {judge}, corrected"] = types.Difference(
-            first=one, second=two, paired=False,
+            first=one,
+            second=two,
+            paired=False,
             effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
-        )  # fmt: skip
+        )
     return found
 
 

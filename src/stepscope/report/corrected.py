@@ -58,10 +58,13 @@ def correct_share(
     decided, places = chosen.decided, chosen.places
     kinds = [NO_FAULT, failing, *sorted({str(one) for one in why[runs].tolist() if one})]
     number = {name: code for code, name in enumerate(kinds)}
-    codes = np.array([
-        number[str(reason)] if reason else int(hit)
-        for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
-    ], np.int64)  # fmt: skip
+    codes = np.array(
+        [
+            number[str(reason)] if reason else int(hit)
+            for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
+        ],
+        np.int64,
+    )
     lost = chosen.lost
     rng, tasks = np.random.default_rng(seed), clusters[runs]
     chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
@@ -73,9 +76,14 @@ def correct_share(
         )
     else:
         rate = stats.corrected_rate(
-            codes, places, chosen.values, shares=chosen.shares, clusters=tasks, unmeasured=lost,
+            codes,
+            places,
+            chosen.values,
+            shares=chosen.shares,
+            clusters=tasks,
+            unmeasured=lost,
             rng=rng,
-        )  # fmt: skip
+        )
     other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
     if len(kinds) == 2:
         other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)
@@ -97,9 +105,13 @@ def correct_scores(
     if chosen is None:
         return None
     mean = stats.corrected_mean(
-        list(scores.values()), chosen.places, chosen.values, shares=chosen.shares,
-        clusters=clusters, unmeasured=chosen.lost,
-    )  # fmt: skip
+        list(scores.values()),
+        chosen.places,
+        chosen.values,
+        shares=chosen.shares,
+        clusters=clusters,
+        unmeasured=chosen.lost,
+    )
     weak = stats.explain_weakness(np.zeros(len(scores)), chosen.places, ("a score",))
     other = Unmeasured("not_applicable", "it is of yes and no, not of scores")
     return _share(mean, weak, other, chosen, starts, setups, "step")

@@ -69,12 +69,30 @@ AXIS_ANSWERS = frozenset({INCORRECT, "correct", UNCERTAIN, NOT_APPLICABLE})
 # The step labels that speak against the agent.
 AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 # What a reason may begin with that is counted by that word, not by the kind of the absence.
-WORDS = frozenset({
-    "hallucinated_citation", "evidence_not_found", "refused", "filtered", "truncated", "off_menu",
-    "out_of_range", "not_json", "missing_step", "duplicate_step", "extra_step", "wrong_type",
-    "missing_field", "extra_field", "copied_from_trace", "too_long", "budget", "no_answer",
-    "canary_missed", OUTRANKED.rstrip(": "),
-})  # fmt: skip
+WORDS = frozenset(
+    {
+        "hallucinated_citation",
+        "evidence_not_found",
+        "refused",
+        "filtered",
+        "truncated",
+        "off_menu",
+        "out_of_range",
+        "not_json",
+        "missing_step",
+        "duplicate_step",
+        "extra_step",
+        "wrong_type",
+        "missing_field",
+        "extra_field",
+        "copied_from_trace",
+        "too_long",
+        "budget",
+        "no_answer",
+        "canary_missed",
+        OUTRANKED.rstrip(": "),
+    }
+)
 
 # Rubrics that ask about a part of the run, and the one among them that asks about its end.
 PARTS, THE_END = ("axes.", "quality."), "quality.final_answer"
@@ -210,13 +228,23 @@ def _votes(table: RunTable, one: JudgeAnswers, read: Reading) -> JudgeVotes:
         else:
             answered[at], failing[at] = True, found
     member = types.PanelMember(
-        judge=one.asked.judge, family=one.asked.family, mode=one.asked.mode, version=one.version,
-        n_prompts=len(one.prompts), snapshots=dict(one.snapshots), older=dict(one.older),
-    )  # fmt: skip
+        judge=one.asked.judge,
+        family=one.asked.family,
+        mode=one.asked.mode,
+        version=one.version,
+        n_prompts=len(one.prompts),
+        snapshots=dict(one.snapshots),
+        older=dict(one.older),
+    )
     return JudgeVotes(
-        member=member, failing=failing, answered=answered, why=why, asked=asked, setups=setups,
+        member=member,
+        failing=failing,
+        answered=answered,
+        why=why,
+        asked=asked,
+        setups=setups,
         confidence=confidence,
-    )  # fmt: skip
+    )
 
 
 def _no_answer(record: Record | None) -> str | None:
@@ -324,11 +352,18 @@ def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.Corre
         return None
     key = f"{aspect.rubric} {one.member.judge}"
     return correct_share(
-        aspect.labels, ids=aspect.table.runs.id, starts=aspect.table.runs.start_ns,
-        clusters=aspect.table.clusters, counted=one.asked & chosen & aspect.inside,
-        failing=aspect.failing, found=one.failing, why=one.why, setups=one.setups,
-        confidence=one.confidence, seed=crc32(key.encode()),
-    )  # fmt: skip
+        aspect.labels,
+        ids=aspect.table.runs.id,
+        starts=aspect.table.runs.start_ns,
+        clusters=aspect.table.clusters,
+        counted=one.asked & chosen & aspect.inside,
+        failing=aspect.failing,
+        found=one.failing,
+        why=one.why,
+        setups=one.setups,
+        confidence=one.confidence,
+        seed=crc32(key.encode()),
+    )
 
 
 def find_complete(sitting: Sequence[JudgeVotes]) -> tuple[Bools, Bools]:
@@ -426,12 +461,14 @@ def measure_onsets(
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
                     stats.ratio(
-                        present[chosen, tenth], told[chosen, tenth], clusters[chosen],
+                        present[chosen, tenth],
+                        told[chosen, tenth],
+                        clusters[chosen],
                         unit_of_n="steps",
                     )
                     for tenth in range(TENTHS)
                 ),
-            )  # fmt: skip
+            )
 
 
 def _places(table: RunTable, one: JudgeAnswers, acted: Acted) -> tuple[Floats, Floats, Floats]:

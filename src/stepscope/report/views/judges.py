@@ -40,10 +40,14 @@ def make_sheet(
 ) -> doc.Table:
     """Return a table of what judges say, under a heading."""
     return doc.Table(
-        id=f"judges-{key}", caption=heading, heading=heading, columns=doc.make_columns(*head),
-        rows=tuple(doc.make_row(*row) for row in rows), notes=tuple(notes),
+        id=f"judges-{key}",
+        caption=heading,
+        heading=heading,
+        columns=doc.make_columns(*head),
+        rows=tuple(doc.make_row(*row) for row in rows),
+        notes=tuple(notes),
         layout="beside" if key.startswith("panel") else "wrapped",
-    )  # fmt: skip
+    )
 
 
 def format_share_of(figure: Figure) -> str:
@@ -77,12 +81,17 @@ def tabulate_corrected(found: Panels) -> doc.Table:
         if fixed is None:
             continue
         glad = fixed.rogan_gladen
-        rows.append((
-            name, *_whose(judge, title, found), format_share_of(own), format_estimate(fixed.rate),
-            f"{fixed.n_labels:,} of {fixed.n_judged:,} {unit}",
-            "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
-            "weak" if fixed.weak else "headline",
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                *_whose(judge, title, found),
+                format_share_of(own),
+                format_estimate(fixed.rate),
+                f"{fixed.n_labels:,} of {fixed.n_judged:,} {unit}",
+                "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
+                "weak" if fixed.weak else "headline",
+            )
+        )
         if fixed.weak:
             notes[f"weak: {fixed.weak}"] = None
         if fixed.refused:
@@ -195,12 +204,14 @@ def tabulate_claims(found: Panels) -> doc.Table:
     made = [(panel, c) for panel in found.panels for c in panel.claims if c.p is not None]
     rows = tuple(
         (
-            words.name_panel(panel), f"{claim.second} against {claim.first}",
-            words.describe_effect(claim.effect), format_p(claim.p_adjusted),
+            words.name_panel(panel),
+            f"{claim.second} against {claim.first}",
+            words.describe_effect(claim.effect),
+            format_p(claim.p_adjusted),
         )
         for panel, claim in made
         if claim.survives
-    )  # fmt: skip
+    )
     n = len(made)
     note = f"{len(rows):,} of {n:,} comparisons of groups survive{'s' * (len(rows) == 1)} Holm"
     head = ("", "groups", "difference", "p, Holm")
@@ -311,11 +322,13 @@ def tabulate_answers(found: Panels) -> doc.Table:
     """Return the answers to rubrics that have none against the agent."""
     rows = tuple(
         (
-            words.name_rubric(one.rubric), *_whose(one.judge, one.group, found),
-            format_counts(one.counts) or "-", format_counts(one.lost) or "0",
+            words.name_rubric(one.rubric),
+            *_whose(one.judge, one.group, found),
+            format_counts(one.counts) or "-",
+            format_counts(one.lost) or "0",
         )
         for one in found.answers
-    )  # fmt: skip
+    )
     head = ("", *_who(found), "answers", "without one")
     return make_sheet("answers", "Other answers", head, rows)
 
@@ -381,11 +394,18 @@ def tabulate_all_shares(found: Panels) -> doc.Table | None:
         notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
         caption="Panels: runs at fault among those that a judge answered",
         columns=doc.make_columns(
-            "group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged",
-            "no usable verdict", numbers=("at fault", "judged"),
+            "group",
+            "aspect",
+            "judge",
+            "at fault",
+            "95 % interval",
+            "worst case",
+            "judged",
+            "no usable verdict",
+            numbers=("at fault", "judged"),
         ),
         rows=tuple(rows),
-    )  # fmt: skip
+    )
 
 
 def _rows(aspect: str, group: PanelGroup) -> Iterator[doc.TableRow]:
@@ -424,10 +444,15 @@ NO_MODES = (
     "judge --rubric no_look and --rubric step_labels do, with one judge."
 )
 NAMES = {
-    "raw": "same label", "kappa": "kappa", "gwet": "AC1", "difference": "isolated - contextual",
-    "distance": "size of the difference", "rank": "rank correlation",
-    "shift": "whole run - prefix", "halo": "halo: half of pass - fail",
-}  # fmt: skip
+    "raw": "same label",
+    "kappa": "kappa",
+    "gwet": "AC1",
+    "difference": "isolated - contextual",
+    "distance": "size of the difference",
+    "rank": "rank correlation",
+    "shift": "whole run - prefix",
+    "halo": "halo: half of pass - fail",
+}
 
 
 def make_modes_document(found: Sequence[ModeComparison]) -> doc.Document:
@@ -472,9 +497,11 @@ def _figures(corner: str, found: Iterable[tuple[str, Figure, int]]) -> doc.Table
         else:
             rows.append(doc.make_row(name, _value(figure), format_interval(figure), f"{n:,}"))
     columns = (
-        doc.TableColumn(corner), doc.TableColumn("value", number=True, least=6),
-        doc.TableColumn("95 % interval", least=15), doc.TableColumn("n", number=True),
-    )  # fmt: skip
+        doc.TableColumn(corner),
+        doc.TableColumn("value", number=True, least=6),
+        doc.TableColumn("95 % interval", least=15),
+        doc.TableColumn("n", number=True),
+    )
     return doc.Table(id="modes", corner=corner, columns=columns, rows=tuple(rows), indent=2)
 
 
@@ -487,9 +514,18 @@ def _gap(gap: ModeGap, seen: str) -> str:
 
 
 COLUMNS = doc.make_columns(
-    "raters", "raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n",
-    "lost", numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
-)  # fmt: skip
+    "raters",
+    "raw",
+    "kappa",
+    "95 % interval",
+    "AC1",
+    "95 % interval",
+    "alpha",
+    "cites",
+    "n",
+    "lost",
+    numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
+)
 # Of a reason in a queue.
 REASON = 160
 WORDS = {"pass": "proceed", "fail": "sharpen", "undecided": "undecided"}
@@ -545,11 +581,17 @@ def _row(found: types.GroupAgreement) -> doc.TableRow:
     gwet, raw = found["gwet"], found["raw"]
     short = ", ".join(words.shorten_names(found.raters).values())
     return doc.make_row(
-        doc.TableCell(_title(found), short=short if found.of != "all" else ""), _value(raw),
-        _value(kappa), _interval(kappa), _value(gwet), _interval(gwet), _value(found["alpha"]),
-        _value(found["jaccard"]), f"{found.n:,}",
+        doc.TableCell(_title(found), short=short if found.of != "all" else ""),
+        _value(raw),
+        _value(kappa),
+        _interval(kappa),
+        _value(gwet),
+        _interval(gwet),
+        _value(found["alpha"]),
+        _value(found["jaccard"]),
+        f"{found.n:,}",
         "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}",
-    )  # fmt: skip
+    )
 
 
 def _value(figure: Figure) -> str:
