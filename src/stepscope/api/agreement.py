@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeVar
 
 from msgspec import structs
@@ -128,29 +129,8 @@ def view_agreement(
     if not 0 < threshold < 1:
         raise UsageError(f"--min {threshold:g}: expected a kappa between 0 and 1, such as .5")
     chosen = choose_raters(rows, names, where=where, rubric=rubric, version=version)
-    found: tuple[Agreement, ...]
-    if by is None:
-        one = raters.measure_agreement(
-            rows,
-            rubric=rubric,
-            where=where,
-            raters=chosen,
-            version=version,
-            seed=seed,
-            threshold=threshold,
-        )
-        found = (one,)
-    else:
-        found = raters.measure_agreement_by(
-            rows,
-            by,
-            rubric=rubric,
-            where=where,
-            raters=chosen,
-            version=version,
-            seed=seed,
-            threshold=threshold,
-        )
+    measure = partial(raters.measure_agreement_by, rows, by, rubric=rubric, version=version)
+    found = measure(where=where, raters=chosen, seed=seed, threshold=threshold)
     if rubric is not None and not any(group.aspects for group in found):
         _refuse_unknown(rows, rubric)
     return AgreementView(_hide_secrets(found, rows))
@@ -190,12 +170,9 @@ def _beside_named(rows: Rows) -> tuple[JudgeCalibration, ...]:
         unit="runs",
         judge="localise",
         family=RULES,
-        version="",
         n=len(runs),
         runs=len(runs),
         people=("people who named a step",),
-        labels=(),
-        confusion=(),
         figures=fit.measure_suspects(runs),
         decision=Decision("undecided", "it asks of judges, not of a list of suspects"),
         notes=("the ranking was fitted on public runs, where it is better than elsewhere",),

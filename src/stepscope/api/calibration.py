@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
+from stepscope import values
 from stepscope.api.agreement import CalibrationView, view_calibration
 from stepscope.api.judging import find_first_answers
 from stepscope.calibrate.bias import find_bias
@@ -25,40 +26,21 @@ from stepscope.calibrate.ratings import rated_rubrics
 from stepscope.cases.split import find_split
 from stepscope.errors import ConfigError, UsageError
 from stepscope.model.records import JUDGE_PREFIX, Figure
-from stepscope.report.document import (
-    Document,
-    EmptyNotice,
-    Paragraph,
-    Section,
-    Table,
-    TableCell,
-    Tone,
-    make_columns,
-    make_row,
-)
+from stepscope.report import document as doc
 from stepscope.report.production import compare_production
 from stepscope.report.views.calibration import make_calibration_document
 from stepscope.safety.redact import hide_in
 from stepscope.settings import Settings
 from stepscope.store import Store
 from stepscope.store.where import parse_where
-from stepscope.values import (
-    Decision,
-    Estimate,
-    Unmeasured,
-    format_count,
-    format_difference,
-    format_estimate,
-    format_interval,
-    format_number,
-    format_p,
-)
 
 _DECIDED = {"pass": "accepted", "fail": "rejected", "undecided": "undecided"}
-_TONES: Mapping[str, Tone] = {"pass": "good", "fail": "bad", "undecided": "quiet"}
+_TONES: Mapping[str, doc.Tone] = {"pass": "good", "fail": "bad", "undecided": "quiet"}
+# Columns behind that of a judge's figure.
+_FIGURE = ("95 % interval", "n", "decision")
 # Runs of which a page compares shapes while it is opened: seconds.
 MOST_RUNS = 2_000
-CalibrationParts: TypeAlias = Mapping[str, Document | EmptyNotice]
+CalibrationParts: TypeAlias = Mapping[str, doc.Document | doc.EmptyNotice]
 
 
 def list_calibration(store: Store, settings: Settings) -> tuple[str, CalibrationParts]:
@@ -80,21 +62,24 @@ def list_calibration(store: Store, settings: Settings) -> tuple[str, Calibration
     said = "No judge has been compared with people."
     if outcomes:
         of = [f"{sum(x == one for one in outcomes):,} {word}" for x, word in _DECIDED.items()]
-        said = f"{format_count(len(outcomes), 'judge')} compared with people: {', '.join(of)}."
+        judges = values.format_count(len(outcomes), "judge")
+        said = f"{judges} compared with people: {', '.join(of)}."
     if shifts:
         shifted = sum(one.decision.outcome == "fail" for one in shifts)
         said += f" Asked again: {shifted:,} of {len(shifts):,} shifted."
     return said, {title: _number_tables(part, title) for title, part in parts.items()}
 
 
-def _number_tables(part: Document | EmptyNotice, title: str) -> Document | EmptyNotice:
+def _number_tables(
+    part: doc.Document | doc.EmptyNotice, title: str
+) -> doc.Document | doc.EmptyNotice:
     """Return a part whose tables have an id of their own, and a name."""
-    if isinstance(part, EmptyNotice):
+    if isinstance(part, doc.EmptyNotice):
         return part
     return [
         [
             replace(one, id=f"{one.id}-{at}-{n}", caption=one.caption or one.corner or title)
-            if isinstance(one, Table)
+            if isinstance(one, doc.Table)
             else one
             for n, one in enumerate(section)
         ]
@@ -102,86 +87,71 @@ def _number_tables(part: Document | EmptyNotice, title: str) -> Document | Empty
     ]
 
 
-def _tell_labels(store: Store) -> Document | EmptyNotice:
+def _tell_labels(store: Store) -> doc.Document | doc.EmptyNotice:
     said = hide_in(store.shown, list(describe_labels(store.labels())))
     if not said:
         why = "Nobody has labelled anything here yet."
-        return EmptyNotice(said=why, commands=("stepscope label --annotator NAME",))
-    return [[Paragraph(text=one) for one in said]]
+        return doc.EmptyNotice(said=why, commands=("stepscope label --annotator NAME",))
+    return [[doc.Paragraph(text=one) for one in said]]
 
 
-def _compare_with_people(view: CalibrationView) -> Document | EmptyNotice:
+def _compare_with_people(view: CalibrationView) -> doc.Document | doc.EmptyNotice:
     if not view.value:
-        return EmptyNotice(
+        return doc.EmptyNotice(
             said="No run has both a judge's verdict and a person's label under one rubric.",
             commands=("stepscope judge --judge PROVIDER/MODEL", "stepscope label --annotator NAME"),
         )
     # What heads a judge in a terminal is the caption of its table here.
     return [
-        [one for one in section if not isinstance(one, Paragraph) or not one.one_line]
+        [one for one in section if not isinstance(one, doc.Paragraph) or not one.one_line]
         for section in make_calibration_document(view.value)
     ]
 
 
-def _tell_noise(store: Store) -> Document | EmptyNotice:
+def _tell_noise(store: Store) -> doc.Document | doc.EmptyNotice:
     found = noise_of_store(store)
-    measured = [one for one in found if isinstance(one.sigma, Estimate)]
+    measured = [one for one in found if isinstance(one.sigma, values.Estimate)]
     if not measured:
         why = "No judge has scored a step twice, so its noise (sigma) is not known."
-        return EmptyNotice(said=why, commands=("stepscope calibrate sigma scores.csv",))
+        return doc.EmptyNotice(said=why, commands=("stepscope calibrate sigma scores.csv",))
     rows = [
-        make_row(one.judge or "(no judge named)", *_cells(one.sigma), _decide(one.decision))
+        (one.judge or "(no judge named)", *_cells(one.sigma), _decide(one.decision))
         for one in hide_in(store.shown, measured)
     ]
-    columns = make_columns(
-        "judge", "sigma", "95 % interval", "n", "decision", numbers=("sigma", "n")
-    )
-    return [[Table(id="noise", columns=columns, rows=tuple(rows))]]
+    names = ("judge", "sigma", *_FIGURE)
+    return [[doc.make_table("noise", names, rows, numbers=("sigma", "n"))]]
 
 
-def _tell_drift(found: Sequence[JudgeDrift]) -> Document | EmptyNotice:
+def _tell_drift(found: Sequence[JudgeDrift]) -> doc.Document | doc.EmptyNotice:
     if not found:
-        return EmptyNotice(
+        return doc.EmptyNotice(
             said="No judge was asked about fixed runs again.",
             commands=("stepscope judge --drift 20 --judge PROVIDER/MODEL",),
         )
     rows = []
     for one in found:
-        for label, shift in one.shifts.items() or (("-", Unmeasured("not_applicable", "")),):
-            value, limits, n = _cells(shift, signed=True)
-            rows.append(
-                make_row(
-                    one.judge,
-                    one.rubric,
-                    str(one.occasion),
-                    label,
-                    value,
-                    limits,
-                    n,
-                    _decide(one.decision),
-                )
-            )
-    names = ("judge", "rubric", "occasion", "label", "shift", "95 % interval", "n", "decision")
-    columns = make_columns(*names, numbers=("occasion", "shift", "n"))
-    return [[Table(id="drift", columns=columns, rows=tuple(rows))]]
+        for label, shift in one.shifts.items() or (("-", values.Unmeasured("not_applicable", "")),):
+            cells = *_cells(shift, signed=True), _decide(one.decision)
+            rows.append((one.judge, one.rubric, str(one.occasion), label, *cells))
+    names = ("judge", "rubric", "occasion", "label", "shift", *_FIGURE)
+    return [[doc.make_table("drift", names, rows, numbers=("occasion", "shift", "n"))]]
 
 
-def _tell_bias(store: Store) -> Document | EmptyNotice:
+def _tell_bias(store: Store) -> doc.Document | doc.EmptyNotice:
     if not (found := hide_in(store.shown, find_bias(store))):
-        return EmptyNotice(
+        return doc.EmptyNotice(
             said="No judge was asked again with one thing changed.",
             commands=("stepscope judge --bias 100 --judge PROVIDER/MODEL",),
         )
     rows = []
     for one in found:
         shift = _cells(one.shift, signed=True)
-        rows.append(make_row(one.judge, one.rubric, one.change, *shift, _decide(one.decision)))
-    names = ("judge", "rubric", "changed", "shift", "95 % interval", "n", "decision")
-    columns = make_columns(*names, numbers=("shift", "n"))
-    return [[Table(id="bias", columns=columns, rows=tuple(rows))]]
+        rows.append((one.judge, one.rubric, one.change, *shift, _decide(one.decision)))
+    names = ("judge", "rubric", "changed", "shift", *_FIGURE)
+    return [[doc.make_table("bias", names, rows, numbers=("shift", "n"))]]
 
 
-def _trace_rubrics(store: Store) -> Document | EmptyNotice:
+def _trace_rubrics(store: Store) -> doc.Document | doc.EmptyNotice:
     runs = store.runs()
     names = dict(zip(runs.id.tolist(), runs.name.tolist(), strict=True))
     rows = []
@@ -190,31 +160,23 @@ def _trace_rubrics(store: Store) -> Document | EmptyNotice:
         trail = trace_rubric(rubric, {key[1:]: of for key, of in asked.items()}, names, {})
         for pair in hide_in(store.shown, trail.pairs):
             changed = sum(one.before.label != one.after.label for one in pair.facts)
-            kept, sure = "one run: no average", ""
+            counts = f"{pair.runs:,}", f"{changed:,} of {len(pair.facts):,}"
+            change = "one run: no average", ""
             if pair.change is not None:
-                kept = format_estimate(pair.change.kept)
-                sure = format_estimate(pair.change.confidence)
-            rows.append(
-                make_row(
-                    rubric,
-                    pair.judge,
-                    f"{pair.before} -> {pair.after}",
-                    f"{pair.runs:,}",
-                    f"{changed:,} of {len(pair.facts):,}",
-                    kept,
-                    sure,
-                )
-            )
+                figures = (pair.change.kept, pair.change.confidence)
+                change = values.format_estimate(figures[0]), values.format_estimate(figures[1])
+            versions = f"{pair.before} -> {pair.after}"
+            rows.append((rubric, pair.judge, versions, *counts, *change))
     if not rows:
         why = "No judge has answered about the same runs under two versions of a rubric."
-        return EmptyNotice(said=why, commands=("stepscope judge --again", "stepscope rubric list"))
-    names_ = ("rubric", "judge", "versions", "runs", "labels changed", "kept", "confidence by")
-    columns = make_columns(*names_, numbers=("runs",))
-    note = Paragraph(text="stepscope rubric history NAME prints each run and the changed texts.")
-    return [[Table(id="versions", columns=columns, rows=tuple(rows)), note]]
+        return doc.EmptyNotice(why, ("stepscope judge --again", "stepscope rubric list"))
+    labels = ("rubric", "judge", "versions", "runs", "labels changed", "kept", "confidence by")
+    said = "stepscope rubric history NAME prints each run and the changed texts."
+    table = doc.make_table("versions", labels, rows, numbers=("runs",))
+    return [[table, doc.Paragraph(text=said)]]
 
 
-def _tell_gaps(store: Store, settings: Settings) -> Document | EmptyNotice:
+def _tell_gaps(store: Store, settings: Settings) -> doc.Document | doc.EmptyNotice:
     places = {one.cases for one in settings.workflow.values() if one.cases is not None}
     found, lost = [], list[str]()
     for place in sorted(places):
@@ -224,15 +186,15 @@ def _tell_gaps(store: Store, settings: Settings) -> Document | EmptyNotice:
         except (ConfigError, UsageError) as error:
             lost.append(f"{error}.")
     if not found:
-        return EmptyNotice(
+        return doc.EmptyNotice(
             said=" ".join(lost) or "No run is of a corpus with held-out cases.",
             commands=("stepscope case split cases --held-out 0.2 --freeze",),
         )
     gaps = [_tell_gap(one) for one in hide_in(store.shown, found)]
-    return [*gaps, [Paragraph(text=one) for one in lost]]
+    return [*gaps, [doc.Paragraph(text=one) for one in lost]]
 
 
-def _tell_production(store: Store, seed: int) -> Document | EmptyNotice:
+def _tell_production(store: Store, seed: int) -> doc.Document | doc.EmptyNotice:
     sides = (parse_where("tag.evaluation != null"), parse_where("tag.production != null"))
     command = 'stepscope calibrate production --evaluation "EXPR" --production "EXPR"'
     sizes = [len(store.runs(side)) for side in sides]
@@ -241,48 +203,46 @@ def _tell_production(store: Store, seed: int) -> Document | EmptyNotice:
         try:
             found = hide_in(store.shown, compare_production(store, sides, seed=seed))
         except UsageError as error:
-            return EmptyNotice(said=f"{error}.", commands=(command,))
-        shapes = () if isinstance(found.shapes, Unmeasured) else found.shapes
+            return doc.EmptyNotice(said=f"{error}.", commands=(command,))
+        shapes = () if isinstance(found.shapes, values.Unmeasured) else found.shapes
         rows = []
         for one in shapes:
-            shares = (format_estimate(one.first), format_estimate(one.second))
+            shares = (values.format_estimate(one.first), values.format_estimate(one.second))
             value, limits, _ = _cells(one.difference, signed=True)
             name = one.shape.replace("_", " ")
-            rows.append(make_row(name, *shares, value, limits, format_p(one.p), one.change))
+            rows.append((name, *shares, value, limits, values.format_p(one.p), one.change))
         names = ("shape", *found.sides, "difference", "95 % interval", "p", "shown")
-        columns = make_columns(*names, numbers=("difference", "p"))
-        table = Table(id="production", columns=columns, rows=tuple(rows))
-        return [[table, Paragraph(text=str(found).splitlines()[-1])]]
+        table = doc.make_table("production", names, rows, numbers=("difference", "p"))
+        return [[table, doc.Paragraph(text=str(found).splitlines()[-1])]]
     if all(sizes):
         why = f"{sum(sizes):,} runs are compared by a command, not while a page is opened."
-    return EmptyNotice(said=why, commands=(command,))
+    return doc.EmptyNotice(said=why, commands=(command,))
 
 
-def _tell_gap(found: HeldOutGap) -> Section:
+def _tell_gap(found: HeldOutGap) -> doc.Section:
     rows = []
     for one in found.groups:
         value, limits, _ = _cells(one.gap, signed=True)
-        parts = (format_estimate(one.development), format_estimate(one.held_out))
-        rows.append(make_row(one.group or "-", *parts, value, limits, _decide(one.decision)))
+        parts = (values.format_estimate(one.development), values.format_estimate(one.held_out))
+        rows.append((one.group or "-", *parts, value, limits, _decide(one.decision)))
     names = (found.by, "development", "held out", "gap", "95 % interval", "decision")
-    columns = make_columns(*names, numbers=("gap",))
     said = [f"Benchmark: {found.retire.reason}."]
-    if isinstance(found.trend, Estimate):
+    if isinstance(found.trend, values.Estimate):
         said.insert(0, f"Trend: {found.trend_decision.reason}.")
-    table = Table(id="gap", caption=found.corpus, columns=columns, rows=tuple(rows))
-    return [table, *(Paragraph(text=one) for one in said)]
+    table = doc.make_table("gap", names, rows, numbers=("gap",), caption=found.corpus)
+    return [table, *(doc.Paragraph(text=one) for one in said)]
 
 
 def _cells(figure: Figure, *, signed: bool = False) -> tuple[str, str, str]:
     """Return value, interval and n of a figure; of an unmeasured one why it is not known."""
-    if isinstance(figure, Unmeasured):
+    if isinstance(figure, values.Unmeasured):
         return "-", figure.reason, ""
-    value = (format_difference if signed else format_number)(figure.value, figure.unit)
-    return value, format_interval(figure), f"{figure.n:,}"
+    format_value = values.format_difference if signed else values.format_number
+    value = format_value(figure.value, figure.unit)
+    return value, values.format_interval(figure), f"{figure.n:,}"
 
 
-def _decide(decision: Decision | None) -> TableCell:
+def _decide(decision: values.Decision | None) -> doc.TableCell:
     if decision is None:
-        return TableCell("")
-    tone = _TONES[decision.outcome]
-    return TableCell(decision.reason, tone=tone)
+        return doc.TableCell("")
+    return doc.TableCell(decision.reason, tone=_TONES[decision.outcome])

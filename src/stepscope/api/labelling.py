@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,17 +62,8 @@ def draw_labels(
         disputes = notebook.disputes(name, where=None if where is None else where.text or None)
         whole = question.unit != "step"
         chosen = [(one.run, one.step) for one in disputes if (one.step is None) == whole]
-    return draw_queue(
-        store,
-        question,
-        queue=queue,
-        n=n,
-        overlap=overlap,
-        seed=drawn,
-        where=where,
-        norming=norming,
-        chosen=chosen,
-    )
+    draw = partial(draw_queue, store, question, queue=queue, n=n, overlap=overlap)
+    return draw(seed=drawn, where=where, norming=norming, chosen=chosen)
 
 
 def _runs_with_curves(store: Store, where: Where | None, *, unresolved: bool) -> list[str]:

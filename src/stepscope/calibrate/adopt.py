@@ -180,7 +180,6 @@ def _lines(found: Adoption) -> Iterator[str]:
     if found.more is None:
         yield "how many labels would decide is not known"
     elif found.more:
-        price = (
-            "no label has its seconds" if found.minutes is None else f"{found.minutes:.0f} minutes"
-        )
+        minutes = found.minutes
+        price = "no label has its seconds" if minutes is None else f"{minutes:.0f} minutes"
         yield f"likely still needed: {values.format_count(found.more, 'label')} ({price})"

@@ -401,24 +401,13 @@ def queue_csv(queue: Iterable[types.Dispute]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for dispute in queue:
-        for answer in dispute.answers:
-            writer.writerow(
-                [
-                    dispute.aspect,
-                    dispute.run,
-                    escape_formula(visible_line(dispute.name)),
-                    "" if dispute.step is None else dispute.step,
-                    escape_formula(visible_line(answer.rater)),
-                    answer.family,
-                    escape_formula(visible_line(answer.label)),
-                    "" if answer.value is None else answer.value,
-                    "" if answer.confidence is None else answer.confidence,
-                    " ".join(map(str, answer.cites)),
-                    escape_formula(visible_line(answer.reason)),
-                    dispute.use,
-                ]
-            )
+    for one in queue:
+        for answer in one.answers:
+            texts = (one.name, answer.rater, answer.label, answer.reason)
+            name, rater, label, reason = (escape_formula(visible_line(text)) for text in texts)
+            said = (rater, answer.family, label, answer.value, answer.confidence)
+            cites = " ".join(map(str, answer.cites))
+            writer.writerow([one.aspect, one.run, name, one.step, *said, cites, reason, one.use])
     return out.getvalue()
 
 
@@ -452,7 +441,7 @@ def measure_agreement(
 
 def measure_agreement_by(
     rows: Rows,
-    field: str,
+    field: str | None,
     *,
     rubric: str | None = None,
     where: Where | None = None,
@@ -461,12 +450,16 @@ def measure_agreement_by(
     seed: int = 0,
     threshold: float = THRESHOLD,
 ) -> tuple[types.Agreement, ...]:
-    """Return the agreement of each group of runs by a field or tag; `UsageError` for no field."""
+    """Return the agreement of each group of runs by a field or tag, of None that of all at once.
+
+    `UsageError` for what is no field.
+    """
     measure = partial(measure_agreement, rows, rubric=rubric, raters=raters, version=version)
-    return tuple(
-        replace(measure(where=chosen, seed=seed, threshold=threshold), group={field: value})
-        for value, chosen in _groups(rows, field, where)
-    )
+    measure = partial(measure, seed=seed, threshold=threshold)
+    if field is None:
+        return (measure(where=where),)
+    groups = _groups(rows, field, where)
+    return tuple(replace(measure(where=chosen), group={field: name}) for name, chosen in groups)
 
 
 def _groups(rows: Rows, field: str, where: Where | None) -> Iterator[tuple[str | None, Where]]:
@@ -519,17 +512,7 @@ def rubric_agreement(
         together=types.GroupAgreement(raters=names, of="all", n=0, figures=dict(alone))
         if len(every) < 2
         else group_agreement(rated, [every], names, "all", weights),
-        pairs=tuple(
-            group_agreement(
-                rated,
-                [[a, b]],
-                (rated.voices[a].name, rated.voices[b].name),
-                "raters",
-                weights,
-                weighted=confidence_weighted(rated, likely, [a, b]),
-            )
-            for a, b in combinations(every, 2)
-        ),
+        pairs=tuple(_pairs(rated, likely, weights)),
         families=tuple(_families(rated, weights)),
         proofs=tuple(compare_proofs(rated)),
         decision=decision,
@@ -557,6 +540,15 @@ def labelling_queue(
     tables = read_ratings(rows, where=where, rubric=rubric, raters=raters, version=version)
     turns = zip_longest(*map(find_disputes, tables))
     return tuple(dispute for turn in turns for dispute in turn if dispute is not None)
+
+
+def _pairs(
+    rated: RatingTable, likely: Floats, weights: SharedWeights
+) -> Iterator[types.GroupAgreement]:
+    for a, b in combinations(rated.readers, 2):
+        names = rated.voices[a].name, rated.voices[b].name
+        sure = confidence_weighted(rated, likely, [a, b])
+        yield group_agreement(rated, [[a, b]], names, "raters", weights, weighted=sure)
 
 
 def _families(rated: RatingTable, weights: SharedWeights) -> Iterator[types.GroupAgreement]:

@@ -87,13 +87,11 @@ def trace_rubric(
         return version if len(prompts[version]) == 1 else f"{version} ({prompt[:6]})"
 
     order = sorted(answers, key=lambda key: (key[0], judge_version_order(key[1]), key[2]))
-    pairs: list[VersionPair] = []
+    pairs, agreement = list[VersionPair](), list[JudgesAgreement]()
     for first, second in combinations(order, 2):
         if first[0] == second[0]:
             labels = (name(*first[1:]), name(*second[1:]))
             pairs += _pair(first[0], labels, answers[first], answers[second], names)
-    agreement = []
-    for first, second in combinations(order, 2):
         if first[1:] == second[1:]:
             both = [
                 label_of(a) == label_of(b)
@@ -135,21 +133,14 @@ def _pair(
     ]
     if not both:
         return
-    facts = []
+    made = []
     for (run, step), a, b in both:
         old, new, overlap = *(rater_answer(judge, "", one) for one in (a, b)), overlap_cites(a, b)
-        facts.append(AnswerPair(run=names[run], step=step, overlap=overlap, before=old, after=new))
-    facts.sort(key=lambda one: one.before.label == one.after.label)
-    runs = len({run for (run, _), _, _ in both})
+        made.append(AnswerPair(run=names[run], step=step, overlap=overlap, before=old, after=new))
+    facts = tuple(sorted(made, key=lambda one: one.before.label == one.after.label))
+    runs, (was, now) = len({run for (run, _), _, _ in both}), versions
     change = None if runs == 1 else compare_versions(judge, versions, both)
-    yield VersionPair(
-        judge=judge,
-        before=versions[0],
-        after=versions[1],
-        runs=runs,
-        facts=tuple(facts),
-        change=change,
-    )
+    yield VersionPair(judge=judge, before=was, after=now, runs=runs, facts=facts, change=change)
 
 
 def _lines(found: RubricHistory) -> Iterator[str]:

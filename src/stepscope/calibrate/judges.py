@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import atanh, ceil
 from typing import Any, NamedTuple
 
@@ -70,12 +71,12 @@ class JudgeCalibration(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit
     judge: str
     family: str
-    version: str  # of the rubric that the judge read
+    version: str = ""  # of the rubric that the judge read
     n: int  # items that have a label of people and one of the judge
     runs: int  # how many runs these are of
     people: tuple[str, ...]
-    labels: tuple[str, ...]  # those in use; bands of scores
-    confusion: tuple[tuple[int, ...], ...]  # what people said down, what the judge said across
+    labels: tuple[str, ...] = ()  # those in use; bands of scores
+    confusion: tuple[tuple[int, ...], ...] = ()  # what people said down, what the judge said across
     # "accuracy", "kappa", "gwet" (AC1), "bias" (judge less people; of labels in the share that
     # speaks against the agent), "recall.LABEL"; of scores "pearson", "spearman", "concordance",
     # and "near", the share within .1; of a list of suspects "first", "among_three", "among_five";
@@ -258,9 +259,8 @@ def _item(label: Label) -> Item:
 def name_refusal(label: Label, narrow: Iterable[NarrowDraw] = ()) -> str:
     """Return why a label is for no rate; "" where it is for one."""
     if not label.is_random:
-        return (
-            "of unknown probability" if label.queue == "file" else f"from the queue {label.queue}"
-        )
+        from_file = label.queue == "file"
+        return "of unknown probability" if from_file else f"from the queue {label.queue}"
     drawn = (
         f"drawn among the runs {of.where} alone"
         for of in narrow
@@ -301,25 +301,15 @@ def _calibrate(
     people, judge = said[kept], table.codes[kept, at]
     confusion = np.zeros((len(table.labels), len(table.labels)), np.int64)
     np.add.at(confusion, (people, judge), 1)
-    weights = SharedWeights(np.random.default_rng(seed))
+    weights, both = SharedWeights(np.random.default_rng(seed)), np.stack([people, judge], axis=1)
     figures: dict[str, Figure] = {
-        "accuracy": stats.proportion(
-            (people == judge).astype(np.float64), tasks, unit_of_n=table.unit
-        ),
-        **agreement_figures(
-            ["kappa", "gwet"],
-            np.stack([people, judge], axis=1),
-            tasks,
-            table.labels,
-            {},
-            weights=weights,
-        ),
+        "accuracy": stats.proportion(people == judge, tasks, unit_of_n=table.unit),
+        **agreement_figures(["kappa", "gwet"], both, tasks, table.labels, {}, weights=weights),
     }
     for code in np.unique(people).tolist():
         of = people == code
-        figures[f"recall.{table.labels[code]}"] = stats.proportion(
-            (judge[of] == code).astype(np.float64), tasks[of], unit_of_n=table.unit
-        )
+        recall = stats.proportion(judge[of] == code, tasks[of], unit_of_n=table.unit)
+        figures[f"recall.{table.labels[code]}"] = recall
     scores = _as_scores(table, kept, at, people, judge)
     known = ", ".join(table.labels)
     open_ = f"which of {known} speaks against the agent is not known"
@@ -329,15 +319,12 @@ def _calibrate(
         figures["bias"] = measure_bias(*scores, tasks, table.unit)
         decision, needed = decide_protocol(*scores, tasks, table.unit, scored=table.scored)
     if table.scored and scores is not None:
+        near = np.abs(scores[0] - scores[1]) <= NEAR + 1e-9
         figures |= {
             "pearson": stats.pearson(*scores, tasks, unit_of_n=table.unit),
             "spearman": stats.rank_correlation(*scores, tasks, unit_of_n=table.unit),
             "concordance": stats.concordance(*scores, tasks, unit_of_n=table.unit),
-            "near": stats.proportion(
-                (np.abs(scores[0] - scores[1]) <= NEAR + 1e-9).astype(np.float64),
-                tasks,
-                unit_of_n=table.unit,
-            ),
+            "near": stats.proportion(near, tasks, unit_of_n=table.unit),
         }
     curve = next((one for one in curves if one.judge == voice.name), None)
     return JudgeCalibration(
@@ -411,16 +398,9 @@ def decide_protocol(
             for name, of in (("r", stats.pearson), ("concordance", stats.concordance))
         ]
     else:
-        both, weights = np.stack([judge, people], axis=1), SharedWeights(np.random.default_rng(0))
-        found = agreement_figures(
-            ["kappa"],
-            both.astype(np.int64),
-            tasks,
-            ("no", "yes"),
-            {},
-            weights=weights,
-            level=ONE_SIDED,
-        )
+        both = np.stack([judge, people], axis=1).astype(np.int64)
+        kappa = partial(agreement_figures, ["kappa"], both, tasks, ("no", "yes"), {})
+        found = kappa(weights=SharedWeights(np.random.default_rng(0)), level=ONE_SIDED)
         checks.append(_check_agreement("kappa", found["kappa"]))
     if n < LABELS_OF_PROTOCOL:
         enough = Decision("undecided", f"{n} of {LABELS_OF_PROTOCOL} labels")

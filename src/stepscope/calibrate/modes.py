@@ -171,7 +171,10 @@ def _compare_judge(
             "rank": stats.rank_correlation(values[0], values[1], runs),
         }
     else:
-        figures = _label_figures(said, runs, seed)
+        labels = tuple(sorted({label for pair in said for label in pair}))
+        both = np.array([[labels.index(label) for label in answers] for answers in said])
+        weights, names_ = SharedWeights(np.random.default_rng(seed)), ("raw", "kappa", "gwet")
+        figures = agreement_figures(names_, both, runs, labels, {}, weights=weights)
         for (outer, inner), n in sorted(Counter(said).items()):
             table.setdefault(outer, {})[inner] = n
     # Which third of its run each step lies in, from 0.
@@ -209,14 +212,6 @@ def _compare_judge(
             for at in _largest_gaps(first, second, differences, scored=scored)
         ),
     )
-
-
-def _label_figures(said: Sequence[tuple[str, str]], runs: Ints, seed: int) -> dict[str, Figure]:
-    """Return how far the labels of each step agree, here the contextual ones first."""
-    labels = tuple(sorted({label for pair in said for label in pair}))
-    both = np.array([[labels.index(label) for label in pair] for pair in said])
-    weights = SharedWeights(np.random.default_rng(seed))
-    return agreement_figures(("raw", "kappa", "gwet"), both, runs, labels, {}, weights=weights)
 
 
 def measure_halo(shifts: npt.ArrayLike, outcomes: Sequence[str]) -> Figure:

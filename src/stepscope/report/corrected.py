@@ -11,6 +11,7 @@ as it answers now, weaken it, and it says so. Statistics: `stepscope.stats.corre
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,9 +20,9 @@ from stepscope.calibrate.judges import LabelledRuns, RateLabels, choose_labels
 from stepscope.calibrate.ratings import Item
 from stepscope.model import Label
 from stepscope.model.records import NOT_APPLICABLE, Figure
-from stepscope.report.types import CorrectedShare
+from stepscope.report.types import CorrectedShare, PanelMember
 from stepscope.stats.sample import Bools, Floats, Ints
-from stepscope.store.columns import Texts
+from stepscope.store.columns import Runs, Texts
 from stepscope.values import Estimate, Unmeasured, format_count, format_percent
 
 # Labels that are older than the newest run by more than this speak of another time.
@@ -31,23 +32,38 @@ DAY_NS = 86_400 * 10**9
 NO_FAULT = "no fault"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeVotes:
+    """One judge on one aspect of the runs, aligned with them."""
+
+    member: PanelMember  # who
+    failing: Bools  # the fault was found
+    answered: Bools  # there is a yes or a no
+    why: Texts  # why there is neither, None where there is, or where the judge was not asked
+    asked: Bools  # the judge was asked about the run
+    setups: Texts | None = None  # snapshot and prompt of each answer; None of rules
+    confidence: Floats | None = None  # NaN where none was stated; None of rules
+
+
 def correct_share(
     labels: LabelledRuns,
-    *,
-    ids: Texts,  # of the runs; all arrays below are aligned with them
-    starts: Texts,  # when they began, nanoseconds; None where unknown
+    votes: JudgeVotes,
+    of: Runs,
     clusters: Ints,
-    counted: Bools,  # those that the judge was asked about and that a share may speak from
+    *,
+    counted: Bools,  # runs that the judge was asked about and that a share may speak from
     failing: str,  # the answer that speaks against the agent
-    found: Bools,  # where the judge gave it
-    why: Texts,  # why it gave no answer, None where it did
-    setups: Texts,  # snapshot and prompt of each answer
-    confidence: Floats,  # NaN where none was stated
     seed: int,
 ) -> CorrectedShare | None:
-    """Return a judge's share corrected by labels; None where no label is of these runs."""
-    runs = np.flatnonzero(counted & (why != NOT_APPLICABLE))
-    place: dict[Item, int] = {(id_, None): at for at, id_ in enumerate(ids[runs].tolist())}
+    """Return a judge's share corrected by labels; None for rules, or without a label of the runs.
+
+    All arrays are aligned with the runs.
+    """
+    if votes.setups is None or votes.confidence is None:
+        return None
+    runs = np.flatnonzero(counted & (votes.why != NOT_APPLICABLE))
+    why, sure, tasks = votes.why[runs].tolist(), votes.confidence[runs], clusters[runs]
+    place: dict[Item, int] = {(id_, None): at for at, id_ in enumerate(of.id[runs].tolist())}
 
     def fails(label: Label) -> float | None:
         return None if label.label is None else float(label.label == failing)
@@ -55,40 +71,25 @@ def correct_share(
     chosen = choose_labels(labels, place, fails)
     if chosen is None:
         return None
-    decided, places = chosen.decided, chosen.places
-    kinds = [NO_FAULT, failing, *sorted({str(one) for one in why[runs].tolist() if one})]
-    number = {name: code for code, name in enumerate(kinds)}
-    codes = np.array(
-        [
-            number[str(reason)] if reason else int(hit)
-            for reason, hit in zip(why[runs].tolist(), found[runs].tolist(), strict=True)
-        ],
-        np.int64,
-    )
-    lost = chosen.lost
-    rng, tasks = np.random.default_rng(seed), clusters[runs]
-    chances = np.where(codes > 1, 0.5, np.where(codes == 1, confidence[runs], 1 - confidence[runs]))
+    places, said, shares, lost = chosen.places, chosen.values, chosen.shares, chosen.lost
+    kinds = [NO_FAULT, failing, *sorted({str(one) for one in why if one})]
+    found = zip(why, votes.failing[runs].tolist(), strict=True)
+    codes = np.array([kinds.index(str(x)) if x else int(hit) for x, hit in found], np.int64)
+    rng = np.random.default_rng(seed)
+    chances = np.where(codes > 1, 0.5, np.where(codes == 1, sure, 1 - sure))
     rate: Figure
-    if any(one.queue == "active" for one in decided) and not np.isnan(chances).any():
+    if any(one.queue == "active" for one in chosen.decided) and not np.isnan(chances).any():
         # Recalibrated on these very labels, the interval would hold the truth less often.
-        rate = stats.drawn_rate(
-            chances, places, chosen.values, chosen.shares, tasks, unmeasured=lost
-        )
+        rate = stats.drawn_rate(chances, places, said, shares, tasks, unmeasured=lost)
     else:
         rate = stats.corrected_rate(
-            codes,
-            places,
-            chosen.values,
-            shares=chosen.shares,
-            clusters=tasks,
-            unmeasured=lost,
-            rng=rng,
+            codes, places, said, shares=shares, clusters=tasks, unmeasured=lost, rng=rng
         )
     other: Figure = Unmeasured("not_applicable", "the judge has answers that are no verdict")
     if len(kinds) == 2:
-        other = stats.rogan_gladen(codes, places, chosen.values, shares=chosen.shares, rng=rng)
+        other = stats.rogan_gladen(codes, places, said, shares=shares, rng=rng)
     weak = stats.explain_weakness(codes, places, kinds)
-    return _share(rate, weak, other, chosen, starts[runs], setups[runs], "run")
+    return _share(rate, weak, other, chosen, of.start_ns[runs], votes.setups[runs], "run")
 
 
 def correct_scores(
@@ -104,15 +105,11 @@ def correct_scores(
     chosen = choose_labels(labels, place, lambda label: label.value)
     if chosen is None:
         return None
+    given, places, said, lost = list(scores.values()), chosen.places, chosen.values, chosen.lost
     mean = stats.corrected_mean(
-        list(scores.values()),
-        chosen.places,
-        chosen.values,
-        shares=chosen.shares,
-        clusters=clusters,
-        unmeasured=chosen.lost,
+        given, places, said, shares=chosen.shares, clusters=clusters, unmeasured=lost
     )
-    weak = stats.explain_weakness(np.zeros(len(scores)), chosen.places, ("a score",))
+    weak = stats.explain_weakness(np.zeros(len(scores)), places, ("a score",))
     other = Unmeasured("not_applicable", "it is of yes and no, not of scores")
     return _share(mean, weak, other, chosen, starts, setups, "step")
 

@@ -6,7 +6,7 @@ numbers, so that no text of a trace becomes part of an address.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Literal
 from urllib.parse import urlencode
@@ -129,6 +129,19 @@ def make_columns(*labels: str, numbers: Collection[str] = ()) -> tuple[TableColu
 def make_row(*cells: TableCell | str) -> TableRow:
     """Return a row of cells; a text alone is a cell."""
     return TableRow(tuple(TableCell(c) if isinstance(c, str) else c for c in cells))
+
+
+def make_table(
+    id: str,
+    labels: Sequence[str],
+    rows: Iterable[Sequence[TableCell | str]],
+    *,
+    numbers: Collection[str] = (),
+    caption: str = "",
+) -> Table:
+    """Return a table by the names of its columns and the cells of its rows."""
+    made = tuple(make_row(*row) for row in rows)
+    return Table(id, make_columns(*labels, numbers=numbers), made, caption=caption)
 
 
 @dataclass(frozen=True, slots=True)

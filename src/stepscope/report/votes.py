@@ -37,7 +37,7 @@ from stepscope.model.records import (
 )
 from stepscope.model.records import STEP_LABELS_NAME as STEP_LABELS
 from stepscope.report import types
-from stepscope.report.corrected import correct_scores, correct_share
+from stepscope.report.corrected import JudgeVotes, correct_scores, correct_share
 from stepscope.report.rows import RunTable
 from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
@@ -45,7 +45,6 @@ from stepscope.store.columns import (
     ANSWERED,
     NO_RECORD,
     Rows,
-    Texts,
     text_array,
     unmeasured_kind,
 )
@@ -69,48 +68,15 @@ AXIS_ANSWERS = frozenset({INCORRECT, "correct", UNCERTAIN, NOT_APPLICABLE})
 # The step labels that speak against the agent.
 AGAINST = ("ERROR", "REDUNDANT", "DETOUR")
 # What a reason may begin with that is counted by that word, not by the kind of the absence.
-WORDS = frozenset(
-    {
-        "hallucinated_citation",
-        "evidence_not_found",
-        "refused",
-        "filtered",
-        "truncated",
-        "off_menu",
-        "out_of_range",
-        "not_json",
-        "missing_step",
-        "duplicate_step",
-        "extra_step",
-        "wrong_type",
-        "missing_field",
-        "extra_field",
-        "copied_from_trace",
-        "too_long",
-        "budget",
-        "no_answer",
-        "canary_missed",
-        OUTRANKED.rstrip(": "),
-    }
-)
+WORDS = {"not_json", "off_menu", "wrong_type", "missing_field", "extra_field", "out_of_range"}
+WORDS |= {"missing_step", "duplicate_step", "extra_step", "refused", "filtered", "truncated"}
+WORDS |= {"hallucinated_citation", "evidence_not_found", "copied_from_trace", "canary_missed"}
+WORDS |= {"too_long", "budget", "no_answer", OUTRANKED.rstrip(": ")}
 
 # Rubrics that ask about a part of the run, and the one among them that asks about its end.
 PARTS, THE_END = ("axes.", "quality."), "quality.final_answer"
 # The agent's steps of each run, None where they are not known.
 Acted = Sequence[frozenset[int] | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeVotes:
-    """One judge on one aspect of the runs, aligned with them."""
-
-    member: types.PanelMember  # who
-    failing: Bools  # the fault was found
-    answered: Bools  # there is a yes or a no
-    why: Texts  # why there is neither, None where there is, or where the judge was not asked
-    asked: Bools  # the judge was asked about the run
-    setups: Texts | None = None  # snapshot and prompt of each answer; None of rules
-    confidence: Floats | None = None  # NaN where none was stated; None of rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,23 +312,12 @@ def _seat(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.JudgeSha
 
 def _correct(aspect: PanelAspect, one: JudgeVotes, chosen: Bools) -> types.CorrectedShare | None:
     """Correct a judge's share by people's labels, where its runs were judged with one chance."""
-    if one.setups is None or one.confidence is None or not (aspect.labels and aspect.even):
+    if one.member.family == HUMAN or not (aspect.labels and aspect.even):
         return None
-    if one.member.family == HUMAN:
-        return None
-    key = f"{aspect.rubric} {one.member.judge}"
+    counted, table = one.asked & chosen & aspect.inside, aspect.table
+    seed, failing = crc32(f"{aspect.rubric} {one.member.judge}".encode()), aspect.failing
     return correct_share(
-        aspect.labels,
-        ids=aspect.table.runs.id,
-        starts=aspect.table.runs.start_ns,
-        clusters=aspect.table.clusters,
-        counted=one.asked & chosen & aspect.inside,
-        failing=aspect.failing,
-        found=one.failing,
-        why=one.why,
-        setups=one.setups,
-        confidence=one.confidence,
-        seed=crc32(key.encode()),
+        aspect.labels, one, table.runs, table.clusters, counted=counted, failing=failing, seed=seed
     )
 
 
@@ -451,8 +406,8 @@ def measure_onsets(
         votes = next(v for v in aspect.votes if v.member.judge == one.asked.judge)
         for of in groups:
             chosen = table.matches(of.group)
-            began = chosen & ~np.isnan(first)
-            clusters = table.clusters
+            began, clusters = chosen & ~np.isnan(first), table.clusters
+            shows, steps, tasks = present[chosen].T, told[chosen].T, clusters[chosen]
             yield types.BehaviourOnset(
                 rubric=one.asked.measure,
                 judge=one.asked.judge,
@@ -460,13 +415,8 @@ def measure_onsets(
                 runs=aspect.share(votes.failing, votes.answered & chosen, {}),
                 onset=stats.quantile(first[began], 0.5, clusters[began], unit="share of the run"),
                 tenths=tuple(
-                    stats.ratio(
-                        present[chosen, tenth],
-                        told[chosen, tenth],
-                        clusters[chosen],
-                        unit_of_n="steps",
-                    )
-                    for tenth in range(TENTHS)
+                    stats.ratio(present_at, of, tasks, unit_of_n="steps")
+                    for present_at, of in zip(shows, steps, strict=True)
                 ),
             )
 

@@ -81,17 +81,11 @@ def tabulate_corrected(found: Panels) -> doc.Table:
         if fixed is None:
             continue
         glad = fixed.rogan_gladen
-        rows.append(
-            (
-                name,
-                *_whose(judge, title, found),
-                format_share_of(own),
-                format_estimate(fixed.rate),
-                f"{fixed.n_labels:,} of {fixed.n_judged:,} {unit}",
-                "-" if isinstance(glad, Unmeasured) else format_estimate(glad),
-                "weak" if fixed.weak else "headline",
-            )
-        )
+        labels = f"{fixed.n_labels:,} of {fixed.n_judged:,} {unit}"
+        other = "-" if isinstance(glad, Unmeasured) else format_estimate(glad)
+        cells = format_share_of(own), format_estimate(fixed.rate), labels, other
+        standing = "weak" if fixed.weak else "headline"
+        rows.append((name, *_whose(judge, title, found), *cells, standing))
         if fixed.weak:
             notes[f"weak: {fixed.weak}"] = None
         if fixed.refused:
@@ -350,11 +344,9 @@ def tabulate_costs(found: Panels) -> doc.Table:
     """Return what each judge took."""
     rows = []
     for one in found.costs:
-        counts, prices = (
-            (one.input_tokens, one.cached_tokens, one.output_tokens),
-            (one.usd, one.usd_saved),
-        )
+        counts = (one.input_tokens, one.cached_tokens, one.output_tokens)
         tokens = ("-" if count is None else f"{count:,}" for count in counts)
+        prices = (one.usd, one.usd_saved)
         paid, saved = ("" if usd is None else format_number(usd, "usd") for usd in prices)
         paid += f", {one.unpriced:,} without a price" if paid and one.unpriced else ""
         rows.append((one.judge, f"{one.calls:,}", *tokens, paid or "price unknown", saved or "-"))
@@ -388,24 +380,12 @@ def tabulate_all_shares(found: Panels) -> doc.Table | None:
     ]
     if not rows:
         return None
-    notes = [note for sheet in tabulate_shares(found) for note in sheet.notes]
-    return doc.Table(
-        id="panel-table",
-        notes=tuple(dict.fromkeys(note for note in notes if "--json" not in note)),
-        caption="Panels: runs at fault among those that a judge answered",
-        columns=doc.make_columns(
-            "group",
-            "aspect",
-            "judge",
-            "at fault",
-            "95 % interval",
-            "worst case",
-            "judged",
-            "no usable verdict",
-            numbers=("at fault", "judged"),
-        ),
-        rows=tuple(rows),
-    )
+    said = dict.fromkeys(note for sheet in tabulate_shares(found) for note in sheet.notes)
+    notes = tuple(note for note in said if "--json" not in note)
+    labels = ("group", "aspect", "judge", "at fault", "95 % interval", "worst case", "judged")
+    columns = doc.make_columns(*labels, "no usable verdict", numbers=("at fault", "judged"))
+    caption = "Panels: runs at fault among those that a judge answered"
+    return doc.Table("panel-table", columns, tuple(rows), caption=caption, notes=notes)
 
 
 def _rows(aspect: str, group: PanelGroup) -> Iterator[doc.TableRow]:
@@ -413,9 +393,8 @@ def _rows(aspect: str, group: PanelGroup) -> Iterator[doc.TableRow]:
         of = ", ".join(vote.judges)
         lost = f"{vote.incomplete:,} not answered by all" if vote.incomplete else "0"
         for name, figure in (("any judge", vote.any), ("all judges", vote.all)):
-            yield doc.make_row(
-                group.title, aspect, doc.TableCell(name, note=of), *_cells_of(figure, lost)
-            )
+            who = doc.TableCell(name, note=of)
+            yield doc.make_row(group.title, aspect, who, *_cells_of(figure, lost))
     for seat in group.seats:
         lost = format_counts(seat.lost) or "0"
         if seat.not_judged:
@@ -513,19 +492,8 @@ def _gap(gap: ModeGap, seen: str) -> str:
     return f"{said}: {within.reason}" if within.reason else said
 
 
-COLUMNS = doc.make_columns(
-    "raters",
-    "raw",
-    "kappa",
-    "95 % interval",
-    "AC1",
-    "95 % interval",
-    "alpha",
-    "cites",
-    "n",
-    "lost",
-    numbers=("raw", "kappa", "AC1", "alpha", "cites", "n", "lost"),
-)
+_FIGURES = ("raw", "kappa", "95 % interval", "AC1", "95 % interval", "alpha", "cites", "n", "lost")
+COLUMNS = doc.make_columns("raters", *_FIGURES, numbers={*_FIGURES} - {"95 % interval"})
 # Of a reason in a queue.
 REASON = 160
 WORDS = {"pass": "proceed", "fail": "sharpen", "undecided": "undecided"}
@@ -580,18 +548,11 @@ def _row(found: types.GroupAgreement) -> doc.TableRow:
     kappa = found["fleiss"] if found.of == "all" else found["kappa"]
     gwet, raw = found["gwet"], found["raw"]
     short = ", ".join(words.shorten_names(found.raters).values())
-    return doc.make_row(
-        doc.TableCell(_title(found), short=short if found.of != "all" else ""),
-        _value(raw),
-        _value(kappa),
-        _interval(kappa),
-        _value(gwet),
-        _interval(gwet),
-        _value(found["alpha"]),
-        _value(found["jaccard"]),
-        f"{found.n:,}",
-        "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}",
-    )
+    title = doc.TableCell(_title(found), short=short if found.of != "all" else "")
+    cells = _value(raw), _value(kappa), _interval(kappa), _value(gwet), _interval(gwet)
+    others = _value(found["alpha"]), _value(found["jaccard"])
+    lost = "0" if isinstance(raw, Unmeasured) else f"{raw.n_unmeasured:,}"
+    return doc.make_row(title, *cells, *others, f"{found.n:,}", lost)
 
 
 def _value(figure: Figure) -> str:
