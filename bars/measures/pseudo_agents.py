@@ -93,7 +93,7 @@ class Halves:
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
         """Return no scores: comparisons of shapes are measured elsewhere."""
-        return StepColumn.empty()
+        return StepColumn.of_table((), np.empty((0, 5)))
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         """Return no citations."""

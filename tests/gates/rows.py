@@ -106,7 +106,7 @@ class Literal:
         )
 
     def step_values(self, measure: str, runs: Runs) -> StepColumn:
-        return StepColumn.empty()
+        return StepColumn.of_table((), np.empty((0, 5)))
 
     def cited(self, measure: str, runs: Runs) -> list[tuple[int, ...] | None]:
         return [None] * len(runs)

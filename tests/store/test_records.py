@@ -9,7 +9,7 @@ import pytest
 from stepscope.errors import StoreError
 from stepscope.model import Case, Record, Trajectory, Usage, Verdict
 from stepscope.store import Store
-from stepscope.store.columns import cell_state, unmeasured_kind
+from stepscope.store.columns import cell_state, count_unmeasured, unmeasured_kind
 from stepscope.store.store import Current
 from stepscope.store.where import parse_where
 from stepscope.values import UNMEASURED_KINDS, Unmeasured
@@ -184,7 +184,7 @@ def test_a_column_tells_answered_unmeasured_and_unscored_apart() -> None:
     assert column.label.tolist() == [None, "pass", None, None]
     assert column.answered.tolist() == [True, True, False, False]
     assert column.valued.tolist() == [True, False, False, False]
-    assert column.unmeasured() == {"undefined": 1}
+    assert count_unmeasured(column.state) == {"undefined": 1}
     assert column.versions == ("1",)
     assert nothing.state.tolist() == [0, 0, 0, 0]
     assert nothing.versions == ()

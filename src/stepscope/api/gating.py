@@ -438,8 +438,7 @@ def draft_gates(notebook: Notebook, folder: Path) -> list[GateDraft]:
             name, path = one.workflow, str(Path(str(one.baseline)).relative_to(folder))
             version = " ".join(filter(None, several.get(name, ())))
             left = tuple(g for g in decided[name] if g.outcome != "pass")
-            kept_gates = powers.get(name, ())
-            drafts.append(GateDraft(name, path, sample, version, kept_gates, left))
+            drafts.append(GateDraft(name, path, sample, version, powers.get(name, ()), left))
     return drafts
 
 

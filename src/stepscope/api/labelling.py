@@ -81,8 +81,7 @@ def list_queues(store: Store) -> list[dict[str, Json]]:
     """Return what each queue of a store was drawn as, and how many labels each annotator gave."""
     given: dict[tuple[str, str, str, int], list[Label]] = {}
     for label in store.labels():
-        key = (label.measure, label.policy, label.queue, label.round)
-        given.setdefault(key, []).append(label)
+        given.setdefault((label.measure, label.policy, label.queue, label.round), []).append(label)
     key_of = list_keys(store)
     found = []
     for number, draw in read_draws(store).items():

@@ -301,10 +301,8 @@ def _lines(found: HeldOutGap) -> Iterator[str]:
             value = format_difference(one.gap.value, one.gap.unit)
             gap = f"{value}, {format_limits(one.gap.low, one.gap.high, one.gap.unit)}"
         word = {"fail": "inflation", "pass": "healthy"}.get(one.decision.outcome, "undecided")
-        yield (
-            f"{visible_line(one.group or '-'):<{wide}}  {parts[0]:<16}  {parts[1]:<16}  "
-            f"{gap:<17}  {word}"
-        )
+        name = visible_line(one.group or "-")
+        yield f"{name:<{wide}}  {parts[0]:<16}  {parts[1]:<16}  {gap:<17}  {word}"
         yield f"{'':<{wide}}  {one.decision.reason}"
     powers = [one.power for one in found.groups if one.power is not None]
     if powers:
@@ -313,10 +311,9 @@ def _lines(found: HeldOutGap) -> Iterator[str]:
         yield f"So many tasks find a true gap of {STOP:.2f} with a chance of {said}."
     if isinstance(found.trend, Estimate):
         limits = format_limits(found.trend.low, found.trend.high, found.trend.unit)
-        yield (
-            f"Trend: {format_difference(found.trend.value, found.trend.unit)} a version, {limits}, "
-            f"on {format_count(found.trend.n, 'task')}: {found.trend_decision.reason}"
-        )
+        change = format_difference(found.trend.value, found.trend.unit)
+        on = f"on {format_count(found.trend.n, 'task')}: {found.trend_decision.reason}"
+        yield f"Trend: {change} a version, {limits}, {on}"
     yield f"Benchmark: {found.retire.reason}"
     if found.other_runs:
         yield f"{format_count(found.other_runs, 'run')} of tasks in neither part left out"

@@ -148,24 +148,19 @@ def _lines(found: RubricHistory) -> Iterator[str]:
     for pair in found.pairs:
         yield f"{pair.judge}: {pair.before} -> {pair.after}, {format_count(pair.runs, 'run')}"
         if pair.change is not None:
-            kept, sure, cites = pair.change.kept, pair.change.confidence, pair.change.cites
-            yield (
-                f"  kept {format_estimate(kept)}; confidence changed by {format_estimate(sure)}; "
-                f"cited steps overlap {format_estimate(cites)}"
-            )
+            figures = (pair.change.kept, pair.change.confidence, pair.change.cites)
+            kept, sure, cites = map(format_estimate, figures)
+            yield f"  kept {kept}; confidence changed by {sure}; cited steps overlap {cites}"
         for one in pair.facts[:MOST_FACTS]:
             at = "" if one.step is None else f" step {one.step}"
             shared = "-" if one.overlap is None else f"{one.overlap:.2f}"
-            yield visible_line(
-                f"  {one.run}{at}: {_say(one.before)} -> {_say(one.after)}; overlap {shared}"
-            )
+            answers = f"{_say(one.before)} -> {_say(one.after)}"
+            yield visible_line(f"  {one.run}{at}: {answers}; overlap {shared}")
         if len(pair.facts) > MOST_FACTS:
             yield f"  and {len(pair.facts) - MOST_FACTS:,} more"
-    for judges in found.agreement:
-        yield (
-            f"{' and '.join(judges.judges)}, version {judges.version}: the same label in "
-            f"{judges.same} of {judges.of}"
-        )
+    for two in found.agreement:
+        judges = f"{' and '.join(two.judges)}, version {two.version}"
+        yield f"{judges}: the same label in {two.same} of {two.of}"
     for diff in found.diffs.values():
         yield from (visible_line(line) for line in diff.splitlines())
     if found.missing:

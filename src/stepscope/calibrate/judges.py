@@ -40,7 +40,6 @@ from stepscope.stats.sample import (
     make_value,
     sum_by_cluster,
 )
-from stepscope.stats.sample import codes as numbered
 from stepscope.store import Store
 from stepscope.store.columns import LabelledRows, Rows
 from stepscope.store.where import Where, parse_where
@@ -297,7 +296,7 @@ def _calibrate(
     undecided = said == (table.labels.index(UNCERTAIN) if UNCERTAIN in table.labels else -2)
     fair = np.array([item not in chosen for item in table.items], np.bool_)
     kept = np.flatnonzero((said >= 0) & ~undecided & (table.codes[:, at] >= 0) & fair)
-    tasks = numbered(task_of.get(table.items[place][0], "") for place in kept.tolist())
+    tasks = stats.codes(task_of.get(table.items[place][0], "") for place in kept.tolist())
     people, judge = said[kept], table.codes[kept, at]
     confusion = np.zeros((len(table.labels), len(table.labels)), np.int64)
     np.add.at(confusion, (people, judge), 1)

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
@@ -106,14 +107,10 @@ def read_ratings(
         for unit in ("runs", "steps"):
             told = read_raters(given, unit, own, version)
             voices = tuple(voice for voice in told if raters is None or rater_key(voice) in raters)
-            if any(
-                voice.family != RULES
-                and (
-                    NOT_OF_AGENT in voice.left_out
-                    or any(isinstance(answer, Verdict) for answer in voice.said.values())
-                )
-                for voice in voices
-            ):
+            others = [voice for voice in voices if voice.family != RULES]
+            answers = chain.from_iterable(voice.said.values() for voice in others)
+            left_out = any(NOT_OF_AGENT in voice.left_out for voice in others)
+            if left_out or any(isinstance(answer, Verdict) for answer in answers):
                 found.append(rating_table(aspect, unit, voices, names))
                 if adjudicated and isinstance(rows, LabelledRows):
                     found[-1] = _settle(found[-1], rows.labels(where, measure=name))
@@ -413,12 +410,8 @@ def rating_table(
     items = tuple(
         sorted(every, key=lambda i: (names.get(i[0], ""), i[0], -1 if i[1] is None else i[1]))
     )
-    used = {
-        label_of(answer)
-        for voice in voices
-        for answer in voice.said.values()
-        if isinstance(answer, Verdict)
-    }
+    answers = chain.from_iterable(voice.said.values() for voice in voices)
+    used = {label_of(answer) for answer in answers if isinstance(answer, Verdict)}
     labels = tuple(name for _, name in BANDS) if aspect == STEP_SCORES else tuple(sorted(used))
     code = {label: number for number, label in enumerate(labels)}
     place_of = {item: place for place, item in enumerate(items)}

@@ -91,9 +91,8 @@ def failure_chances(
             chance = sure if answer.label in failing else 1 - sure
         step = -1 if answer.step is None else answer.step
         said.setdefault((key_of.get(record.trajectory, -1), step), []).append(chance)
-    place = {
-        item: at for at, item in enumerate(zip(of.run.tolist(), of.step.tolist(), strict=True))
-    }
+    items = zip(of.run.tolist(), of.step.tolist(), strict=True)
+    place = {item: at for at, item in enumerate(items)}
     judged = said.keys() & place.keys()
     chances = np.full(len(of.run), 0.5)
     for item in judged:

@@ -100,7 +100,6 @@ PEOPLES: dict[str, LabelQuestion] = {
     records.OUTCOME_NAME: LabelQuestion(
         name=records.OUTCOME_NAME,
         measure=JUDGE_PREFIX + records.OUTCOME_NAME,
-        unit="run",
         text="Did the agent do what it was asked to do?",
         answers=(
             LabelAnswer("1", "Yes: all of it is done", "pass"),
@@ -112,7 +111,6 @@ PEOPLES: dict[str, LabelQuestion] = {
     "quality.overall": LabelQuestion(
         name="quality.overall",
         measure=JUDGE_PREFIX + "quality.overall",
-        unit="run",
         text="How good is the whole run, the way as well as the result?",
         answers=(
             LabelAnswer("1", "Bad: I would not let it near a user", "bad", 0.0, failing=True),
@@ -125,7 +123,6 @@ PEOPLES: dict[str, LabelQuestion] = {
     "shape": LabelQuestion(
         name="shape",
         measure=JUDGE_PREFIX + "shape",
-        unit="run",
         text="How did the quality of the steps go over the run?",
         answers=tuple(
             LabelAnswer(str(at), said, name, failing=name not in ("healthy", "recovery"))
@@ -172,24 +169,19 @@ def _question_of(rubric: Rubric, steps: bool, guide: str) -> LabelQuestion:
     if rubric.kind == "attribution":
         why = f"{rubric.name!r} asks where a run went wrong; label decisive_step instead"
         raise UsageError(why)
-    about_run = rubric.kind == "axis" and not steps
+    about_run, scored = rubric.kind == "axis" and not steps, rubric.kind == "score"
     labels = [label for label in rubric.answers if label != records.UNCERTAIN]
-    answers = tuple(
-        LabelAnswer(
-            str(at),
-            label.replace("_", " ").capitalize(),
-            None if rubric.kind == "score" else label,
-            _BAND_SCORES[min(at, 4) - 1] if rubric.kind == "score" else None,
-            label in rubric.failing,
-        )
-        for at, label in enumerate(labels, 1)
-    )
+    answers = []
+    for at, label in enumerate(labels, 1):
+        stored, value = (None, _BAND_SCORES[min(at, 4) - 1]) if scored else (label, None)
+        said, failing = label.replace("_", " ").capitalize(), label in rubric.failing
+        answers.append(LabelAnswer(str(at), said, stored, value, failing))
     return LabelQuestion(
         name=rubric.name,
-        measure=records.STEP_SCORES if rubric.kind == "score" else JUDGE_PREFIX + rubric.name,
+        measure=records.STEP_SCORES if scored else JUDGE_PREFIX + rubric.name,
         unit="run" if about_run else "step",
         text=rubric.question if about_run else _STEP_TEXTS[rubric.kind].format(rubric.question),
-        answers=answers,
+        answers=tuple(answers),
         counts=rubric.in_scope,
         excluded=tuple(rubric.out_of_scope),
         guide="\n\n".join(filter(None, (rubric.body.strip(), guide))),

@@ -98,8 +98,7 @@ class LabelSession:
         self._skipped: list[int] = []
         self.gone: Counter[str] = Counter()
         self.given = [one for one in self._read_labels() if one.annotator == annotator]
-        places = map(self._place, self.given)
-        done = zip(self.given, places, strict=True)
+        done = zip(self.given, map(self._place, self.given), strict=True)
         self._done = {at for one, at in done if at is not None and one.measure != ALREADY_WRONG}
 
     def _read_labels(self) -> Iterator[Label]:
@@ -274,8 +273,7 @@ class LabelSession:
         looked = label.step == steps[high] or high < len(steps) - 1
         if high - low > 1 or not looked:  # the last step is asked, too, before it is named
             return [probe]
-        found = msgspec.structs.replace(label, label="decisive_step", step=steps[high])
-        return [probe, found]
+        return [probe, msgspec.structs.replace(label, label="decisive_step", step=steps[high])]
 
     def skip(self, place: int) -> None:
         """Put an item off to the end."""

@@ -187,8 +187,7 @@ def _difference(
     estimate: Callable[..., Figure] = stats.mean_share if key in MEAN_SHARES else stats.proportion
     if unit != "share":
         estimate = stats.rate if key in RATES else stats.mean
-    figures = (estimate(values, cases, unmeasured=gone) for values, cases, gone in sides)
-    before, after = (give_reason(key, figure) for figure in figures)
+    before, after = (give_reason(key, estimate(v, c, unmeasured=gone)) for v, c, gone in sides)
     effect = give_reason(key, found) if isinstance(found, Unmeasured) else found.effect
     made = types.Difference(first=before, second=after, effect=effect, paired=paired)
     if isinstance(found, Unmeasured):

@@ -74,20 +74,18 @@ def list_disputes(
     """Return the most telling disputes, and how many there are."""
     queue = labelling_queue(rows, where=where, version=version)
     all_ = [one for one in queue if one.aspect != SCORES]
-    found = []
-    for one in all_[:QUEUE]:
-        answers = {answer.rater: answer.label for answer in one.answers}
-        cited = tuple(sorted({step for answer in one.answers for step in answer.cites}))
-        run = types.DisputedRun(
+    found = tuple(
+        types.DisputedRun(
             id=one.run,
             name=one.name,
             rubric=one.aspect,
             step=one.step,
-            answers=answers,
-            steps=cited,
+            answers={answer.rater: answer.label for answer in one.answers},
+            steps=tuple(sorted({step for answer in one.answers for step in answer.cites})),
         )
-        found.append(run)
-    return tuple(found), len(all_)
+        for one in all_[:QUEUE]
+    )
+    return found, len(all_)
 
 
 def count_costs(judged: Sequence[JudgeAnswers]) -> tuple[types.JudgeCost, ...]:
@@ -365,8 +363,7 @@ def choose_worked_trace(
         steps = []
         for at in [at for at in cited if 0 <= at < len(trajectory.steps)][:MOST_STEPS]:
             text = words.cut_words(visible_line(_said(trajectory.steps[at])), TOLD)
-            actor = trajectory.steps[at].actor
-            steps.append(types.TraceStep(step=at, actor=actor, text=text))
+            steps.append(types.TraceStep(step=at, actor=trajectory.steps[at].actor, text=text))
         id_, name, outcome = trajectory.id, trajectory.name, trajectory.outcome.status
         return types.WorkedTrace(
             id=id_, name=name, outcome=outcome, lines=lines, steps=tuple(steps)

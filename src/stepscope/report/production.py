@@ -134,14 +134,11 @@ def _count_lost(side: FleetShapes) -> dict[str, int]:
 
 def _lines(found: ProductionComparison) -> Iterator[str]:
     first, second = found.sides
-    for name, n, of, lost in zip(
-        found.sides, found.runs, found.clusters, found.unmeasured, strict=True
-    ):
+    sides = zip(found.sides, found.runs, found.clusters, found.unmeasured, strict=True)
+    for name, n, of, lost in sides:
         gone = ", ".join(f"{count:,} {kind}" for kind, count in lost.items())
-        yield (
-            f"{name}: {values.format_count(n, 'run')} of {of:,} users or tasks"
-            + (f"; without a shape: {gone}" if gone else "")
-        )
+        said = f"{name}: {values.format_count(n, 'run')} of {of:,} users or tasks"
+        yield said + (f"; without a shape: {gone}" if gone else "")
     yield f"scores: {visible_line(found.source)}"
     if isinstance(found.shapes, Unmeasured):
         yield f"{found.shapes.kind}: {found.shapes.reason}"
@@ -152,12 +149,10 @@ def _lines(found: ProductionComparison) -> Iterator[str]:
         shares = [values.format_estimate(of) for of in (one.first, one.second)]
         told = values.format_difference(moved.value, moved.unit)
         told = f"{told}, {values.format_limits(moved.low, moved.high, moved.unit)}"
-        yield (
-            f"{one.shape:<19} {shares[0]:<15} {shares[1]:<15} {told:<25} {values.format_p(one.p)}"
-            f"{f'  {one.change}' if one.change else ''}"
-        )
-    sides = [side for one in found.shapes for side in (one.first, one.second)]
-    yield from sorted({told for side in sides for told in side.diagnostics})
+        row = f"{one.shape:<19} {shares[0]:<15} {shares[1]:<15} {told:<25} {values.format_p(one.p)}"
+        yield f"{row}  {one.change}" if one.change else row
+    both = [side for one in found.shapes for side in (one.first, one.second)]
+    yield from sorted({told for side in both for told in side.diagnostics})
     doubt = [one.shape for one in found.diverged if one.could_be_undone]
     if doubt:
         yield f"runs without a shape could undo the change of {', '.join(doubt)}"

@@ -677,7 +677,8 @@ def make_curve(
             told[COST].setdefault(step.index, step.cost_usd)
         if step.usage is not None and step.usage.output_total is not None:
             used[step.index] = step.usage.output_total
-    latency, cost, tokens = (_cells(cells, steps) for cells in (told[LATENCY], told[COST], used))
+    rows_of = (tuple([x.get(step) for step in steps]) for x in (told[LATENCY], told[COST], used))
+    latency, cost, tokens = (row if any(x is not None for x in row) else None for row in rows_of)
     slopes = third_slopes(found.scores)
     known = None if isinstance(slopes, Unmeasured) else slopes
     drawn = msgspec.structs.replace(found, latency_s=latency, cost_usd=cost, slopes=known)
@@ -747,8 +748,3 @@ def _seconds(step: Step, before: Step | None) -> float | None:
     if step.start is None or begin is None or end is None or end.ns < begin.ns:
         return None
     return (end.ns - begin.ns) / 1e9
-
-
-def _cells(told: Mapping[int, float], steps: Sequence[int]) -> Cells | None:
-    cells = tuple([told.get(step) for step in steps])
-    return cells if any(cell is not None for cell in cells) else None

@@ -131,10 +131,6 @@ class AnswerColumn:
         found[~self.valued] = None
         return found
 
-    def unmeasured(self) -> dict[str, int]:
-        """Return how many runs could not be measured, by kind; runs without a record excluded."""
-        return count_unmeasured(self.state)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepColumn:
@@ -146,11 +142,6 @@ class StepColumn:
     step: npt.NDArray[np.int64]  # index of the step
     repeat: npt.NDArray[np.int64]  # which scoring of this step by this scorer
     value: npt.NDArray[np.float64]  # the number; NaN where the step was looked at and not scored
-
-    @classmethod
-    def empty(cls) -> Self:
-        """Return a column without entries."""
-        return cls.of_table((), np.empty((0, 5)))
 
     @classmethod
     def of_table(cls, scorers: Iterable[tuple[str, str]], table: Floats) -> Self:

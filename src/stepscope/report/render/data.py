@@ -47,6 +47,7 @@ def read_gate_reports(files: Sequence[Path]) -> tuple[GateDocument, ...]:
     return tuple(documents)
 
 
+_DOCUMENT = '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{}\n</testsuites>\n'
 # What XML 1.0 cannot hold even as a character reference (section 2.2).
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -54,20 +55,15 @@ _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 def render_report_junit(report: Report) -> str:
     """Return the report as JUnit XML; build it with `look_first=None` to have every run in it."""
     suites = [format_suite("runs", [_run(run) for run in report.look_first])]
-    suites += [
-        format_suite(f"figures {name_group(profile)}".strip(), list(_figures(profile)))
-        for profile in report.profiles
-    ]
-    body = "\n".join(suites)
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}\n</testsuites>\n'
+    for one in report.profiles:
+        suites.append(format_suite(f"figures {name_group(one)}".strip(), list(_figures(one))))
+    return _DOCUMENT.format("\n".join(suites))
 
 
 def format_suite(name: str, cases: Sequence[str]) -> str:
     """Return a test suite of these cases, each written out; failures and the like are counted."""
-    failures, errors, skipped = (
-        sum(f"<{kind} message=" in case for case in cases)
-        for kind in ("failure", "error", "skipped")
-    )
+    kinds = ("failure", "error", "skipped")
+    failures, errors, skipped = (sum(f"<{x} message=" in case for case in cases) for x in kinds)
     head = f'<testsuite name={quote_attribute(name)} tests="{len(cases)}" failures="{failures}"'
     return "\n".join([f'{head} errors="{errors}" skipped="{skipped}">', *cases, "</testsuite>"])
 
@@ -123,13 +119,10 @@ def render_gate_junit(
     undecided: Literal["pass", "fail"] | None = None,
 ) -> str:
     """Return the report as JUnit XML, counting as the exit code does (`gates.exit`)."""
-    suites = [
-        format_suite(
-            f"gates {workflow.workflow}",
-            [_case(workflow, gate, _counts(gate, fail_on, undecided)) for gate in workflow.gates],
-        )
-        for workflow in report.workflows
-    ]
+    suites = []
+    for one in report.workflows:
+        cases = [_case(one, gate, _counts(gate, fail_on, undecided)) for gate in one.gates]
+        suites.append(format_suite(f"gates {one.workflow}", cases))
     if all(gate.outcome == "not_run" for gate in report.gates):
         error = '<error message="no gate was run, so nothing was measured"/>'
         case = f'<testcase classname="gates" name="any">{error}</testcase>'
@@ -139,8 +132,7 @@ def render_gate_junit(
         skipped = (f"<skipped message={quote_attribute(remark)}/>" for remark in remarks)
         suites.append(format_suite("reading", [f"{head}{one}</testcase>" for one in skipped]))
     # Printed in a log, `##[` would begin a command of GitHub Actions.
-    body = "\n".join(suites).replace("##[", "#&#35;[")
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n{body}\n</testsuites>\n'
+    return _DOCUMENT.format("\n".join(suites).replace("##[", "#&#35;["))
 
 
 def _counts(
@@ -168,13 +160,10 @@ def _case(workflow: WorkflowDecision, gate: GateDecision, counts: gates.Counting
         where = f"{gates.list_failing_runs(case.runs)} {gates.list_steps(case.steps)}"
         lines.append(f"case {case.case}: {where} {case.evidence}")
     said = escape_text("\n".join(map(visible_line, lines)))
-    match counts:
-        case "fail":
-            body = f"<failure message={message}>{said}</failure>"
-        case "error":
-            body = f"<error message={message}>{said}</error>"
-        case "skip":
-            body = f"<skipped message={message}/><system-out>{said}</system-out>"
-        case "pass":
-            body = f"<system-out>{said}</system-out>"
+    body = {
+        "fail": f"<failure message={message}>{said}</failure>",
+        "error": f"<error message={message}>{said}</error>",
+        "skip": f"<skipped message={message}/><system-out>{said}</system-out>",
+        "pass": f"<system-out>{said}</system-out>",
+    }[counts]
     return f"{head}{body}</testcase>"

@@ -153,8 +153,7 @@ def _pages(
     yield pages.make_profile_page(report, links=links)
     yield pages.make_gates_page(gates, links=links, kept=kept)
     if groups is not None:
-        seed = report.provenance.seed
-        found = compare_groups(store, *groups, by="agent", where=where, seed=seed)
+        found = compare_groups(store, *groups, by="agent", where=where, seed=report.provenance.seed)
         yield pages.make_groups_page(found)
     if not isinstance(store, Store):
         return
@@ -243,10 +242,10 @@ def render_report_html(report: Report) -> str:
         where, why = words.describe_suspect(run)
         same = f"the same fault in {words.name_alike(others)}" if others else ""
         alike = doc.TableCell(why, note=same)
-        rows.append(doc.make_row(run.name, run.outcome, f"{run.steps:,}", where, alike))
+        rows.append((run.name, run.outcome, f"{run.steps:,}", where, alike))
     if rows:
-        columns = doc.make_columns("run", "outcome", "steps", "suspect", "why")
-        tables.append(doc.Table("looks", columns, rows, caption="Look first"))
+        labels = ("run", "outcome", "steps", "suspect", "why")
+        tables.append(doc.make_table("looks", labels, rows, caption="Look first"))
     headings = [words.describe_profile(report.whole, report)[1].replace("   ", " · ")]
     return _html(headings, tables, list(make_report_charts(report).values()))
 

@@ -26,6 +26,7 @@ from stepscope.report.document import (
     Tone,
     make_columns,
     make_row,
+    make_table,
 )
 from stepscope.report.types import GateDocument
 from stepscope.report.words import clip, list_some
@@ -268,10 +269,10 @@ def tabulate_gates(workflow: WorkflowDecision, at: int) -> Table:
         estimate = TableCell(value, sort=getattr(gate.estimate, "value", None))
         p = TableCell(values.format_p(gate.p_adjusted), sort=gate.p_adjusted)
         why = TableCell("; ".join(explain_gate(gate)), tone="quiet")
-        out.append(make_row(name, decided, gate.severity, estimate, limits, p, gate.threshold, why))
+        out.append((name, decided, gate.severity, estimate, limits, p, gate.threshold, why))
     labels = ("gate", "decision", "severity", "value", "90 % interval", "adjusted p", "threshold")
-    columns = make_columns(*labels, "why", numbers=("value", "adjusted p"))
-    return Table(f"gates-{at}", columns, out, caption=f"Gates of {workflow.workflow}")
+    caption, numbers = f"Gates of {workflow.workflow}", ("value", "adjusted p")
+    return make_table(f"gates-{at}", (*labels, "why"), out, numbers=numbers, caption=caption)
 
 
 def tabulate_failing(workflow: WorkflowDecision, at: int, links: Links) -> Table | None:
@@ -282,7 +283,7 @@ def tabulate_failing(workflow: WorkflowDecision, at: int, links: Links) -> Table
             step = case.steps[0] if case.steps else None
             href = links.run(case.ids[0], step) if case.ids else None
             runs = TableCell(list_failing_runs(case.runs), href=href)
-            rows.append(make_row(gate.name, case.case, runs, list_steps(case.steps), case.evidence))
-    columns = make_columns("gate", "case", "runs", "steps", "evidence")
+            rows.append((gate.name, case.case, runs, list_steps(case.steps), case.evidence))
+    labels = ("gate", "case", "runs", "steps", "evidence")
     caption = f"Cases in breach, {workflow.workflow}"
-    return Table(f"failing-{at}", columns, rows, caption=caption) if rows else None
+    return make_table(f"failing-{at}", labels, rows, caption=caption) if rows else None

@@ -527,9 +527,7 @@ def _aspect(aspect: types.RubricAgreement) -> doc.Section:
     if aspect.pairs:
         found = [*aspect.pairs, *aspect.families]
         found += [aspect.together] if len(aspect.together.raters) > 2 else []
-        out.append(
-            doc.Table(id="agreement", columns=COLUMNS, rows=tuple(map(_row, found)), indent=2)
-        )
+        out.append(doc.Table("agreement", COLUMNS, tuple(map(_row, found)), indent=2))
     out += [doc.Paragraph(text=sentence, indent=2) for sentence in describe_aspect(aspect)]
     if aspect.decision.outcome == "fail" and aspect.disputed:
         out.append(doc.Paragraph(text="Most disputed:", indent=2))
@@ -702,10 +700,7 @@ def tabulate_agreement(found: Panels) -> doc.Table:
             for f in (one.raw, one.cites)
         )
         same = raw if isinstance(one.raw, Unmeasured) else f"{raw} of {one.raw.n:,}"
-        chance = (
-            format_estimate(figure, f"- {getattr(figure, 'kind', '')}")
-            for figure in (one.kappa, one.ac1)
-        )
+        chance = (format_estimate(x, f"- {getattr(x, 'kind', '')}") for x in (one.kappa, one.ac1))
         about = words.name_rubric(one.rubric) + (" (steps)" if one.unit == "steps" else "")
         rows.append((about, " x ".join(names[judge] for judge in one.judges), same, *chance, cites))
     head = ("", "judges", "same", "kappa", "AC1", "cites")

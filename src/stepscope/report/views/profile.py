@@ -308,12 +308,10 @@ def tabulate_checks(checks: Sequence[CheckAccuracy]) -> doc.Table:
         of, axis = f"{one.false_faults:,} of {one.good_runs:,}", words.AXES[one.axis]
         for kind, (proved, planted) in one.planted.items():
             found = doc.TableCell(f"{proved:,} of {planted:,}", sort=proved / max(planted, 1))
-            rows.append(doc.make_row(axis, kind.replace("_", " "), found, of, one.version))
+            rows.append((axis, kind.replace("_", " "), found, of, one.version))
     labels = ("axis", "planted fault", "proved", "false faults in good runs", "version measured")
     caption = "Accuracy of these checks where the truth is known"
-    return doc.Table(
-        "checks-table", doc.make_columns(*labels, numbers=("proved",)), rows, caption=caption
-    )
+    return doc.make_table("checks-table", labels, rows, numbers=("proved",), caption=caption)
 
 
 # Modes of a text, and of these what is not as expected; the page and the JSON have more.
