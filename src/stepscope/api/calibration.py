@@ -109,8 +109,7 @@ def _compare_with_people(view: CalibrationView) -> doc.Document | doc.EmptyNotic
 
 
 def _tell_noise(store: Store) -> doc.Document | doc.EmptyNotice:
-    found = noise_of_store(store)
-    measured = [one for one in found if isinstance(one.sigma, values.Estimate)]
+    measured = [one for one in noise_of_store(store) if isinstance(one.sigma, values.Estimate)]
     if not measured:
         why = "No judge has scored a step twice, so its noise (sigma) is not known."
         return doc.EmptyNotice(said=why, commands=("stepscope calibrate sigma scores.csv",))
@@ -165,8 +164,7 @@ def _trace_rubrics(store: Store) -> doc.Document | doc.EmptyNotice:
             if pair.change is not None:
                 figures = (pair.change.kept, pair.change.confidence)
                 change = values.format_estimate(figures[0]), values.format_estimate(figures[1])
-            versions = f"{pair.before} -> {pair.after}"
-            rows.append((rubric, pair.judge, versions, *counts, *change))
+            rows.append((rubric, pair.judge, f"{pair.before} -> {pair.after}", *counts, *change))
     if not rows:
         why = "No judge has answered about the same runs under two versions of a rubric."
         return doc.EmptyNotice(why, ("stepscope judge --again", "stepscope rubric list"))

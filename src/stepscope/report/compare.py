@@ -132,12 +132,9 @@ def _differ(
             if side is None or side.weak
         ]
         effect = stats.corrected_difference(one, two)
-        found[f"{name} by {judge}, corrected"] = types.Difference(
-            first=one,
-            second=two,
-            paired=False,
-            effect=Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect,
-        )
+        effect = Unmeasured("insufficient_data", "; ".join(weak)) if weak else effect
+        made = types.Difference(first=one, second=two, paired=False, effect=effect)
+        found[f"{name} by {judge}, corrected"] = made
     return found
 
 

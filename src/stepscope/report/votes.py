@@ -41,13 +41,7 @@ from stepscope.report.corrected import JudgeVotes, correct_scores, correct_share
 from stepscope.report.rows import RunTable
 from stepscope.report.words import AXES, INCORRECT, name_group
 from stepscope.stats.sample import Bools, Floats
-from stepscope.store.columns import (
-    ANSWERED,
-    NO_RECORD,
-    Rows,
-    text_array,
-    unmeasured_kind,
-)
+from stepscope.store.columns import ANSWERED, NO_RECORD, Rows, text_array, unmeasured_kind
 from stepscope.store.judged import (
     JudgeAnswers,
     JudgedQuestion,
