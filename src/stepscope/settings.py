@@ -24,6 +24,7 @@ from stepscope.measures.facts import DeclaredConduct, refuse_contradictions
 from stepscope.model import PolicyRule, Precondition
 from stepscope.models import configured
 from stepscope.models.configured import ProviderKeys
+from stepscope.models.opening import PROVIDERS
 from stepscope.safety.json import decode
 from stepscope.safety.limits import MIB, Limits, read_file
 from stepscope.safety.redact import OwnSecret, SecretPattern
@@ -39,10 +40,8 @@ _FILE_BYTES = 4 * MIB
 FILE = "stepscope.toml"
 STORE = "stepscope.db"
 
-KEY_VARIABLES = (
-    "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY", "GEMINI_API_KEY", "GITHUB_TOKEN", "GOOGLE_API_KEY",
-    "MISTRAL_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY",
-)  # fmt: skip
+_PROVIDER_KEYS = [key for provider in PROVIDERS.values() for key in provider.keys]
+KEY_VARIABLES = tuple(sorted({"GITHUB_TOKEN", *_PROVIDER_KEYS}))
 
 
 class RuleTable(PolicyRule, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,9 +192,11 @@ def _settings(table: dict[str, Any], where: str, folder: Path) -> Settings:
         raise ConfigError(f"{where}: expected a table, found {table!r:.80}")
     _refuse_unknown(table, Settings, where)
     for key, known in (
-        ("limits", Limits), ("listen", ListenTable), ("redaction", Redaction),
+        ("limits", Limits),
+        ("listen", ListenTable),
+        ("redaction", Redaction),
         ("gate", settings_gates.GateDefaults),
-    ):  # fmt: skip
+    ):
         _refuse_unknown(table.get(key), known, f"{where}, [{key}]")
     redaction = table.get("redaction")
     own = redaction.get("secret") if isinstance(redaction, dict) else None

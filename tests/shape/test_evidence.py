@@ -14,7 +14,7 @@ from stepscope.shape.types import HEALTHY, Shape
 
 SCORES = np.array([0.9, 0.85, np.nan, 0.5, 0.55, 0.45])
 SIGMA = np.array([0.05, 0.08, 0.05, 0.06, 0.05, 0.1])
-NO_PRIOR = inputs.check_assumptions(None, None, 0.0)
+NO_PRIOR = inputs.check_assumptions(None)
 
 
 @pytest.mark.parametrize("k", [0, 1, 3, 8, 17, 20, 40, 73])
@@ -23,7 +23,7 @@ def test_evidence_is_the_integral_over_level_slope_and_depth(
     k: int, quantum: float | None, correlation: float
 ) -> None:
     seen = ~np.isnan(SCORES)
-    what = inputs.check_assumptions(None, quantum, correlation)
+    what = inputs.check_assumptions(None, quantum=quantum, correlation=correlation)
     found = weigh_templates(SCORES, seen, SIGMA, what)
     at, sd = np.flatnonzero(seen), np.sqrt(SIGMA**2 + (quantum or 0.0) ** 2 / 12)[seen]
     u = at / 5 - 0.5

@@ -68,7 +68,7 @@ class LocaliseFit(msgspec.Struct, frozen=True, kw_only=True):
     """What a fit to people's labels found, and whether it is used."""
 
     runs: int  # failed runs in which people named a step
-    missing: int  # how many more are needed; 0 where it was fitted
+    missing: int = 0  # how many more are needed; 0 where it was fitted
     shipped_first: float | None = None  # share of runs whose named step the shipped list has first
     fitted_first: float | None = None  # the same out of fold, of the refitted list
     gain: float | None = None  # mean gain in log score a run, out of fold
@@ -116,9 +116,14 @@ def fit_store(store: Store) -> LocaliseFit:
         except OSError as e:
             raise EnvironmentFault(f"cannot write {str(path)!r}: {e.strerror}") from e
     return LocaliseFit(
-        runs=len(found), missing=0, shipped_first=shipped_first, fitted_first=fitted_first,
-        gain=gain, error=error, used=used, path=str(path) if used else "",
-    )  # fmt: skip
+        runs=len(found),
+        shipped_first=shipped_first,
+        fitted_first=fitted_first,
+        gain=gain,
+        error=error,
+        used=used,
+        path=str(path) if used else "",
+    )
 
 
 def read_labelled(store: Store) -> Iterator[LabelledRun]:
@@ -140,9 +145,9 @@ def read_labelled(store: Store) -> Iterator[LabelledRun]:
         logs = np.log([max(share[step], 1e-12) for step in own])
         rows = np.column_stack([logs, np.array(place_features(trajectory), np.float64)])
         counts = Counter((step in named, step in proved) for step in own)
-        table = ((counts[True, True], counts[True, False]),
-                 (counts[False, True], counts[False, False]))  # fmt: skip
-        yield LabelledRun(trajectory.task or trajectory.id, family_of(trajectory), rows, at, table)
+        said, unsaid = ((counts[one, True], counts[one, False]) for one in (True, False))
+        task, family = trajectory.task or trajectory.id, family_of(trajectory)
+        yield LabelledRun(task, family, rows, at, (said, unsaid))
 
 
 def measure_suspects(runs: Sequence[LabelledRun]) -> dict[str, Figure]:

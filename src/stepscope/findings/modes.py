@@ -15,7 +15,7 @@ and without it and both outcomes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -46,17 +46,16 @@ EXAMPLES, VERSIONS, PARTS = 3, 6, 5
 # Stands for a step that nobody names: behind all that a run can have.
 LATE = np.iinfo(np.int64).max
 
+# In the order in which modes are listed.
 ModeVerdict = Literal[
     "marks_failure",  # runs with it fail more often than other trials of their tasks
     "unclear",  # more failures than expected, and chance may bring as many
-    "judged_by",  # it says what the outcome is judged by: not tested
-    "not_tested",  # no task has trials with and without it, and both outcomes
     "hard_tasks",  # its runs fail often, and other trials of the same tasks as often
+    "not_tested",  # no task has trials with and without it, and both outcomes
+    "judged_by",  # it says what the outcome is judged by: not tested
     "harmless",  # its runs fail no more often than others
 ]
-_ORDER: tuple[ModeVerdict, ...] = (
-    "marks_failure", "unclear", "hard_tasks", "not_tested", "judged_by", "harmless",
-)  # fmt: skip
+_ORDER: tuple[ModeVerdict, ...] = get_args(ModeVerdict)
 
 
 class ModeExample(msgspec.Struct, frozen=True, kw_only=True):

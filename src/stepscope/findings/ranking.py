@@ -49,9 +49,15 @@ StoreKind = Literal[
 # How many times more often such a step is where a run went wrong. In 34 of 35 failed airline runs
 # with a new write it is the write that the reference calls wrong.
 STORE_FACTORS: dict[StoreKind, float] = {
-    "new_write": 12.0, "judge_cause": 6.0, "judge_cascade": 6.0, "breach": 4.0, "break": 4.0,
-    "judge_fault": 3.0, "judge_error": 3.0, "gate": 3.0,
-}  # fmt: skip
+    "new_write": 12.0,
+    "judge_cause": 6.0,
+    "judge_cascade": 6.0,
+    "breach": 4.0,
+    "break": 4.0,
+    "judge_fault": 3.0,
+    "judge_error": 3.0,
+    "gate": 3.0,
+}
 # Of a fault that an axis of the rules has proved: the share of decisive steps that have one, by the
 # share of other steps that do. Runs with calls: 3 of 10 decisive steps on public labels, cautiously
 # .1, by .003 of the steps of passing runs (5 faults, and one more, in 1,900 steps; `python -m
@@ -243,10 +249,14 @@ def _rank(
     if strongest is not None and factors[strongest.kind] >= localise.FACTORS[label]:
         kind = strongest.kind
     return RankedStep(
-        step=-1 if own.step is None else own.step, share=share, kind=kind, label=label,
-        own=own.reason, more=tuple(dict.fromkeys(one.reason for one in here)),
+        step=-1 if own.step is None else own.step,
+        share=share,
+        kind=kind,
+        label=label,
+        own=own.reason,
+        more=tuple(dict.fromkeys(one.reason for one in here)),
         cites=tuple(sorted(set(own.cites).union(*(one.cites for one in here)))),
-    )  # fmt: skip
+    )
 
 
 def evidence_of_records(records: Iterable[Record]) -> Iterator[StepEvidence]:

@@ -78,10 +78,8 @@ def selftest_gates(
     if isinstance(baseline, GateAnswer):
         raise UsageError(f"--selftest draws from the baseline: {baseline.reason}")
     if not 0 < drop <= 1 or replications < 1:
-        raise UsageError(
-            f"a selftest takes a drop in (0, 1] and 1 replication or more; got {drop!r} and "
-            f"{replications!r}"
-        )
+        got = f"got {drop!r} and {replications!r}"
+        raise UsageError(f"a selftest takes a drop in (0, 1] and 1 replication or more; {got}")
     design = design_of(policy, baseline, ())
     places: dict[str, list[int]] = {}
     for at, run in enumerate(baseline.runs):
@@ -90,19 +88,13 @@ def selftest_gates(
     good = [float(np.mean(arm.top == 0)) if len(arm.at) else 1.0 for arm in before]
     null: list[list[GateOutcome]] = []
     worse: list[list[GateOutcome]] = []
+    plain = WorkflowUnderTest(policy=policy, sample=baseline, baseline=baseline, design=design)
     for number in range(replications):
         if enough():
             break
         rng = np.random.default_rng([seed, number])
         sample = _draw(baseline, design.trials, places, rng)
-        setting = WorkflowUnderTest(
-            policy=policy,
-            sample=sample,
-            baseline=baseline,
-            design=design,
-            seed=number,
-            change=lambda arm: arm,
-        )
+        setting = replace(plain, sample=sample, seed=number, change=lambda arm: arm)
         tests = [evaluate_gate(setting, gate, None) for gate in policy.gates]
         null.append([answer.outcome for answer, *_ in answer_gates(tests, 1, ALPHA)[0]])
         # Of the others only p is asked, where one gate is worse.

@@ -63,13 +63,8 @@ def _label(measure: str, good: Iterable[str] = (), bad: Iterable[str] = ()) -> Q
 
 
 AXES = ("tool_selection", "argument_validity", "sequencing", "result_interpretation", "termination")
-_UNITS = {
-    "steps": "steps",
-    "calls": "calls",
-    "tokens": "tokens",
-    "cost_usd": "usd",
-    "seconds": "seconds",
-}
+_FIGURES = ("steps", "calls", "tokens", "cost_usd", "seconds")
+_UNITS = {name: name.removeprefix("cost_") for name in _FIGURES}
 _VECTOR = ("steps", "tokens", "cost_usd", "seconds")
 
 # Measures and aspects as they are; a test holds the names against what measures answer.

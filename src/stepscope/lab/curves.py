@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -109,6 +109,14 @@ def _noise_errors(shape: tuple[int, ...], rng: np.random.Generator, kind: Noise)
     raise UsageError(f"no noise {kind!r}; one of {', '.join(NOISES)}")
 
 
+Planter = TypeVar("Planter")
+
+
+def _by_shape(*planters: Planter) -> dict[ShapeName, Planter]:
+    """Return what plants each of the five shapes, which come in the order of `SHAPES`."""
+    return dict(zip(SHAPES, planters, strict=True))
+
+
 BREAKS: tuple[ShapeName, ...] = ("early_collapse", "late_drift", "recovery")
 
 
@@ -178,10 +186,9 @@ def _agent_healthy(n: int, skill: Floats, rng: np.random.Generator) -> Floats:
     return np.zeros((len(skill), n))
 
 
-AGENT_SHAPES = {
-    "early_collapse": _agent_collapse, "late_drift": _agent_drift,
-    "steady_degradation": _agent_steady, "recovery": _agent_recovery, "healthy": _agent_healthy,
-}  # fmt: skip
+AGENT_SHAPES = _by_shape(
+    _agent_healthy, _agent_collapse, _agent_drift, _agent_steady, _agent_recovery
+)
 
 
 def _plant_agent(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -261,11 +268,9 @@ def _article_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, 
     return draw_uniform(rng, 0.80, 0.93, m) - rise * (1 - _to_peak(n)) - lost, lost
 
 
-ARTICLE_SHAPES = {
-    "early_collapse": _article_collapse, "late_drift": _article_drift,
-    "steady_degradation": _article_steady, "recovery": _article_recovery,
-    "healthy": _article_healthy,
-}  # fmt: skip
+ARTICLE_SHAPES = _by_shape(
+    _article_healthy, _article_collapse, _article_drift, _article_steady, _article_recovery
+)
 
 
 def _reconstruction(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -318,9 +323,11 @@ def _holdout_recovery(n: int, m: int, rng: np.random.Generator) -> Floats:
 
 
 HOLDOUT_SHAPES = {
-    "early_collapse": _holdout_collapse, "late_drift": _holdout_drift,
-    "steady_degradation": _holdout_steady, "recovery": _holdout_recovery,
-}  # fmt: skip
+    "early_collapse": _holdout_collapse,
+    "late_drift": _holdout_drift,
+    "steady_degradation": _holdout_steady,
+    "recovery": _holdout_recovery,
+}
 
 
 def _plant_holdout(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -383,10 +390,9 @@ def _smooth_healthy(n: int, m: int, rng: np.random.Generator) -> tuple[Floats, F
     return draw_uniform(rng, 0.72, 0.95, m) - warming, np.zeros((m, n))
 
 
-SMOOTH_SHAPES = {
-    "early_collapse": _smooth_collapse, "late_drift": _smooth_drift,
-    "steady_degradation": _smooth_steady, "recovery": _smooth_recovery, "healthy": _smooth_healthy,
-}  # fmt: skip
+SMOOTH_SHAPES = _by_shape(
+    _smooth_healthy, _smooth_collapse, _smooth_drift, _smooth_steady, _smooth_recovery
+)
 
 
 def _plant_smooth(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:
@@ -455,10 +461,7 @@ def _walk_healthy(n: int, m: int, rng: np.random.Generator) -> Floats:
     return np.asarray(up[:, -1:] - up, np.float64)
 
 
-WALK_SHAPES = {
-    "early_collapse": _walk_collapse, "late_drift": _walk_drift, "steady_degradation": _walk_steady,
-    "recovery": _walk_recovery, "healthy": _walk_healthy,
-}  # fmt: skip
+WALK_SHAPES = _by_shape(_walk_healthy, _walk_collapse, _walk_drift, _walk_steady, _walk_recovery)
 
 
 def _plant_walk(shape: ShapeName, n: int, m: int, rng: np.random.Generator) -> PlantedCurves:

@@ -14,7 +14,9 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -63,19 +65,17 @@ def classify_by_default(
 ) -> Classifications:
     """Answer as the product does; a run that it cannot classify is healthy and unresolved."""
     batch = classify_many(scores, sigma=sigma, quantum=quantum, correlation=correlation)
-    rows, m = batch.rows, len(scores)
-    best, label = np.full(m, HEALTHY, np.int8), np.full(m, UNRESOLVED, np.int8)
-    steps = np.full((3, m), -1, np.int64)
-    posterior = np.full((m, len(SHAPES)), 1 / len(SHAPES))
-    unmodelled = np.zeros(m, np.bool_)
-    best[rows], label[rows], posterior[rows] = batch.best, batch.label, batch.posterior
-    steps[:, rows] = batch.break_step, batch.break_low, batch.break_high
-    unmodelled[rows] = batch.unmodelled
-    return Classifications(
-        best=best, label=label, posterior=posterior,
-        break_step=steps[0], break_low=steps[1], break_high=steps[2],
-        unmodelled=unmodelled,
-    )  # fmt: skip
+    m = len(scores)
+    columns: dict[str, npt.NDArray[Any]] = {
+        "best": np.full(m, HEALTHY, np.int8),
+        "label": np.full(m, UNRESOLVED, np.int8),
+        "posterior": np.full((m, len(SHAPES)), 1 / len(SHAPES)),
+        **{f"break_{what}": np.full(m, -1, np.int64) for what in ("step", "low", "high")},
+        "unmodelled": np.zeros(m, np.bool_),
+    }
+    for name, column in columns.items():
+        column[batch.rows] = getattr(batch, name)
+    return Classifications(**columns)
 
 
 def classify_as_fleet(
@@ -93,9 +93,12 @@ def classify_as_fleet(
 
 
 CLASSIFIERS: dict[str, Classifier] = {
-    "v1": _reference(v1_many), "v2": _reference(v2_many), "v3": _reference(v3_many),
-    "default": classify_by_default, "fleet": classify_as_fleet,
-}  # fmt: skip
+    "v1": _reference(v1_many),
+    "v2": _reference(v2_many),
+    "v3": _reference(v3_many),
+    "default": classify_by_default,
+    "fleet": classify_as_fleet,
+}
 GROUPS = 20
 BINS = 10
 
@@ -160,7 +163,12 @@ def assess_answers(
     if answers.break_low is not None and answers.break_high is not None:
         covered = _share(((answers.break_low <= broke) & (broke <= answers.break_high))[both])
     return EnvelopeRow(
-        classifier=classifier, generator=generator, noise=noise, n=n, sigma=sigma, trials=m,
+        classifier=classifier,
+        generator=generator,
+        noise=noise,
+        n=n,
+        sigma=sigma,
+        trials=m,
         accuracy=_share(right),
         macro_f1=_jackknife(lambda at: macro_f1(answers.best[at], truth[at]), m),
         recall={name: _share(right[truth == code]) for code, name in enumerate(SHAPES)},
@@ -172,7 +180,7 @@ def assess_answers(
         break_within_one=_share(np.abs(answers.break_step - broke)[both] <= 1),
         coverage=covered,
         false_breaks=_share(declared[truth == HEALTHY]),
-    )  # fmt: skip
+    )
 
 
 def macro_f1(found: npt.NDArray[np.int8], truth: Ints) -> float:
@@ -257,14 +265,17 @@ def measure_envelope(
         scores, truth, broke = draw_cell(generator, noise, n, sigma, trials=trials, seed=seed)
         quantum = planted.QUANTUM if noise == "quantised" else None
         known = None if told is None else told * sigma
+        assess = partial(
+            assess_answers,
+            generator=generator,
+            noise=noise,
+            n=n,
+            sigma=sigma,
+            truth=truth,
+            broke=broke,
+        )
         for name, classify in classifiers.items():
-            answers = classify(scores, known, quantum)
-            rows.append(
-                assess_answers(
-                    answers, classifier=name, generator=generator, noise=noise, n=n, sigma=sigma,
-                    truth=truth, broke=broke,
-                )
-            )  # fmt: skip
+            rows.append(assess(classify(scores, known, quantum), classifier=name))
     if progress is not None:
         progress(len(cells), len(cells))
     return ClassifierEnvelope(rows=tuple(rows), trials=trials, seed=seed, told=told)

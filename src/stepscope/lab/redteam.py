@@ -263,13 +263,17 @@ def count_flips(class_: str, tried: Iterable[AttackTrial]) -> ClassFlips:
     runs, runs_flipped = {one.run.id for one in measured}, {one.run.id for one in flipped}
     asked = [one.dependent for one in flipped if one.dependent is not None]
     return ClassFlips(
-        class_=class_, runs=len(runs), runs_flipped=len(runs_flipped),
-        limit=upper_limit(len(runs_flipped), len(runs)) if runs else None, tried=len(measured),
-        flipped=len(flipped), neutral=sum(one.came_to == NEUTRAL for one in measured),
+        class_=class_,
+        runs=len(runs),
+        runs_flipped=len(runs_flipped),
+        limit=upper_limit(len(runs_flipped), len(runs)) if runs else None,
+        tried=len(measured),
+        flipped=len(flipped),
+        neutral=sum(one.came_to == NEUTRAL for one in measured),
         unmeasured=dict(sorted(absent.items())),
         narration_dependent=sum(asked) if len(asked) == len(flipped) else None,
         outranked=sum(one.outranked for one in flipped),
-    )  # fmt: skip
+    )
 
 
 def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap | Unmeasured:
@@ -286,10 +290,13 @@ def count_swaps(pairs: Sequence[tuple[str, str, bool | None]]) -> NarrationSwap 
     flipped = [gone for a, b, gone in both if b == FOR and a != FOR]
     asked = [gone for gone in flipped if gone is not None]
     return NarrationSwap(
-        runs=len(both), passed_before=before, passed_after=after,
-        rise_points=100 * (after - before) / len(both), flipped=len(flipped),
+        runs=len(both),
+        passed_before=before,
+        passed_after=after,
+        rise_points=100 * (after - before) / len(both),
+        flipped=len(flipped),
         marked=sum(asked) if len(asked) == len(flipped) else None,
-    )  # fmt: skip
+    )
 
 
 # Asks judgements of the same question, each about another run or of another judge.
@@ -392,20 +399,25 @@ def attack_judges(
     flipped = ((one.planted, one.judge) for one in trials if one.came_to == FOR)
     silent = ask_round(flipped, JudgingOptions(narration="off"))
     trials = [one.without_words(silent.get(one.key), rubric) for one in trials]
-    return RedteamResult(
-        rubric=rubric.name,
-        answer=answer,
-        runs=len(runs),
-        attacks=len(attacks),
-        judges=tuple(
-            _judge_under_attack(
-                judge,
-                attacks,
-                {run.id: before[run.id, judge.name] for run in runs},
-                [one for one in trials if one.judge is judge],
+    found: list[JudgeUnderAttack] = []
+    for judge in judges:
+        of_judge = {run.id: before[run.id, judge.name] for run in runs}
+        mine = [one for one in trials if one.judge is judge]
+        tried = [one for one in mine if of_judge[one.run.id] == AGAINST]
+        words = [one for one in mine if one.attack.class_ == NARRATION_SWAP]
+        swaps = [(of_judge[one.run.id], one.came_to, one.dependent) for one in words]
+        classes = dict.fromkeys(one.class_ for one in attacks)
+        found.append(
+            JudgeUnderAttack(
+                judge=judge.name,
+                family=judge.family,
+                clean=dict(sorted(Counter(of_judge.values()).items())),
+                flips=tuple(count_flips(class_, tried) for class_ in classes),
+                narration_swap=count_swaps(swaps),
             )
-            for judge in judges
-        ),
+        )
+    return RedteamResult(
+        rubric=rubric.name, answer=answer, runs=len(runs), attacks=len(attacks), judges=tuple(found)
     )
 
 
@@ -417,24 +429,6 @@ def _classify(answer: Answer | None, rubric: Rubric) -> str:
     if answer.label in rubric.failing:
         return AGAINST
     return NEUTRAL if answer.label in NEUTRAL_ANSWERS else FOR
-
-
-def _judge_under_attack(
-    judge: Judge, attacks: Iterable[Attack], before: dict[str, str], trials: Iterable[AttackTrial]
-) -> JudgeUnderAttack:
-    tried = [one for one in trials if before[one.run.id] == AGAINST]
-    swaps = [
-        (before[one.run.id], one.came_to, one.dependent)
-        for one in trials
-        if one.attack.class_ == NARRATION_SWAP
-    ]
-    return JudgeUnderAttack(
-        judge=judge.name,
-        family=judge.family,
-        clean=dict(sorted(Counter(before.values()).items())),
-        flips=tuple(count_flips(c, tried) for c in dict.fromkeys(one.class_ for one in attacks)),
-        narration_swap=count_swaps(swaps),
-    )
 
 
 # Called after every judgement with how many of its round are done.

@@ -166,10 +166,8 @@ def find_break_point_many(scores: Floats) -> npt.NDArray[np.int64]:
 
 def _find_absence(scores: Sequence[float]) -> Unmeasured | None:
     if len(scores) < FEWEST:
-        return Unmeasured(
-            "insufficient_data",
-            f"{len(scores)} scores; the article's code divides by zero below {FEWEST}",
-        )
+        why = f"{len(scores)} scores; the article's code divides by zero below {FEWEST}"
+        return Unmeasured("insufficient_data", why)
     if not all(math.isfinite(score) for score in scores):
         return Unmeasured("missing_input", "a score is missing or not finite")
     return None
@@ -182,9 +180,8 @@ def _find_absence_of_signals(
         if values is None:
             continue
         if len(values) != len(scores):
-            return Unmeasured(
-                "missing_input", f"{len(values)} values of {name}, {len(scores)} scores"
-            )
+            why = f"{len(values)} values of {name}, {len(scores)} scores"
+            return Unmeasured("missing_input", why)
         if not all(math.isfinite(value) for value in values):
             return Unmeasured("missing_input", f"a {name} is missing or not finite")
         if any(value == 0 for value in values[:-1]):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from stepscope.errors import DataError
 from stepscope.shape.classifier import DECLARED, classify, shortest_run
@@ -49,9 +49,7 @@ LATENCY = SpikeModel(at_break=0.70, elsewhere=0.05, height=0.85, spread=0.35)
 COST = SpikeModel(at_break=0.60, elsewhere=0.05, height=0.55, spread=0.25)
 
 
-def positive_values(
-    values: Sequence[float | None] | npt.ArrayLike, name: str, n: int
-) -> Floats | None:
+def positive_values(values: Sequence[float | None] | ArrayLike, name: str, n: int) -> Floats | None:
     """Return values as floats, NaN where missing or not above 0; None when too few are left.
 
     `DataError` where there is other than one number a step.
@@ -101,7 +99,7 @@ HOLDS = 0.15
 # Nor does a step that may well be the break.
 SUSPECT = 0.10
 
-Column = Sequence[float | None] | npt.NDArray[np.float64]
+Column = Sequence[float | None] | NDArray[np.float64]
 
 
 def break_point(
@@ -167,9 +165,15 @@ def fuse_signals(
         first, last = int(run[0][0]), int(run[1][0])
     watch = spikes & _steps_that_hold(np.array(scores, dtype=np.float64)) & (fused < SUSPECT)
     return Break(
-        probability=tuple(fused.tolist()), none=none, step=step, first=first, last=last,
-        watch=tuple(np.flatnonzero(watch).tolist()), sources=tuple(sources), unmodelled=unmodelled,
-    )  # fmt: skip
+        probability=tuple(fused.tolist()),
+        none=none,
+        step=step,
+        first=first,
+        last=last,
+        watch=tuple(np.flatnonzero(watch).tolist()),
+        sources=tuple(sources),
+        unmodelled=unmodelled,
+    )
 
 
 def _steps_that_hold(scores: Floats) -> Bools:
@@ -194,10 +198,8 @@ def third_slopes(scores: Sequence[float | None]) -> Slopes | Unmeasured:
     found = [_third_slope(scores, first, end) for first, end in ends]
     for name, slope in zip(("early", "middle", "late"), found, strict=True):
         if slope is None:
-            return Unmeasured(
-                "insufficient_data",
-                f"the {name} third of {len(scores)} steps has fewer than two scores: no slope",
-            )
+            why = f"the {name} third of {len(scores)} steps has fewer than two scores: no slope"
+            return Unmeasured("insufficient_data", why)
     early, mid, late = (slope for slope in found if slope is not None)
     return Slopes(early=early, mid=mid, late=late)
 

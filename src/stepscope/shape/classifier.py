@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.errors import DataError
 from stepscope.shape import inputs, types
-from stepscope.shape.inputs import FLOOR, Assumptions
+from stepscope.shape.inputs import FLOOR, Assumptions, ShapeOptions
 from stepscope.shape.likelihood import (
     LEVEL,
     SIGMAS,
@@ -38,6 +39,8 @@ from stepscope.shape.templates import SHORTEST, SHORTEST_COMPOUND, parts_of_run
 from stepscope.stats.sample import Bools, Floats, Ints
 from stepscope.values import Unmeasured
 
+# One run under each noise that is considered.
+EachNoise = Sequence[TemplateEvidence]
 # Sums of probabilities are equal within this.
 ROUNDING = 1e-6
 
@@ -73,7 +76,7 @@ HALVINGS = 32
 DEEPEST = 2.0
 
 
-def depth_span(found: Sequence[TemplateEvidence], odds: Sequence[Floats]) -> types.CredibleInterval:
+def depth_span(found: EachNoise, odds: Sequence[Floats]) -> types.CredibleInterval:
     """Return the mean depth with 90 % limits, given that the run fell.
 
     Evidence and weights, (K,) each, the posterior of the templates, are those of each noise.
@@ -175,32 +178,25 @@ def classify(
     scores: Sequence[float | None] | npt.NDArray[np.float64],
     *,
     sigma: float | Sequence[float] | None = None,
-    prior: Mapping[types.ShapeName, float] | None = None,
-    quantum: float | None = None,
-    correlation: float = 0.0,
+    **options: Unpack[ShapeOptions],
 ) -> types.Shape | Unmeasured:
     """Compare five shapes for one run's scores.
 
-    Args:
-        scores: n scores within 0..1, None or NaN where a step was not scored.
-        sigma: noise of a score, one standard deviation, for all steps or for each; above 0, at most
-            1. None averages over `likelihood.SIGMAS`, resolves less, and no run of fewer than eight
-            scores.
-        prior: share of each shape in the fleet; the same for all unless given.
-        quantum: step between the values that the judge can give (0.1 for tenths); None looks
-            whether the scores themselves show it.
-        correlation: of the errors of neighbouring steps; see `noise.learn_noise`.
-
-    Returns:
-        The shape; `Unmeasured` with fewer than four scores, a score off the scale, or a sigma that
-            is none.
+    Scores are within 0..1, None or NaN where a step was not scored. `sigma` is the noise of a
+    score, one standard deviation, for all steps or for each, above 0 and at most 1; None averages
+    over `likelihood.SIGMAS`, resolves less, and no run of fewer than eight scores. `prior` has the
+    share of each shape in the fleet, the same for all unless given; `quantum` is the step between
+    the values that the judge can give (0.1 for tenths), None looks whether the scores show it;
+    `correlation` is that of the errors of neighbouring steps, 0 unless given; see
+    `noise.learn_noise`. `Unmeasured` with fewer than four scores, a score off the scale, or a sigma
+    that is none.
 
     >>> found = classify([0.9, 0.91, 0.88, 0.6, 0.55, 0.58, 0.61, 0.62, 0.6, 0.58], sigma=0.05)
     >>> found.label, found.break_.step, round(found.depth.value, 2)
     ('early_collapse', 3, 0.31)
     """
     values = inputs.as_scores(scores)
-    what = inputs.check_assumptions(prior, quantum, correlation, values)
+    what = inputs.check_assumptions(values, **options)
     observed = ~np.isnan(values)
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
     if (absent := inputs.find_absence_of_shape(values, observed, noise)) is not None:
@@ -213,12 +209,7 @@ def classify(
 
 
 def _shape(
-    scores: Floats,
-    observed: Bools,
-    found: list[TemplateEvidence],
-    what: Assumptions,
-    *,
-    given: bool,
+    scores: Floats, observed: Bools, found: EachNoise, what: Assumptions, *, given: bool
 ) -> types.Shape:
     templates = found[0].lens.bank
     log = np.stack([each.log for each in found]) - np.log(len(found))
@@ -271,7 +262,7 @@ def _normalise(log: Floats) -> Floats:
     return np.asarray(found / found.sum())
 
 
-def _misfit_p(found: list[TemplateEvidence], share: Floats) -> float:
+def _misfit_p(found: EachNoise, share: Floats) -> float:
     """Return the probability of residuals as large, averaged over the noises considered."""
     p = []
     for each in found:
@@ -283,7 +274,7 @@ def _misfit_p(found: list[TemplateEvidence], share: Floats) -> float:
 
 
 def _two_stage_evidence(
-    scores: Floats, observed: Bools, found: list[TemplateEvidence], what: Assumptions
+    scores: Floats, observed: Bools, found: EachNoise, what: Assumptions
 ) -> float:
     """Return the log evidence for a collapse in two stages."""
     log = np.stack(
@@ -312,10 +303,14 @@ def _break(weight: Floats, one: TemplateEvidence, *, unmodelled: bool) -> types.
         run = shortest_run(probability[None])
         first, last = int(run[0][0]), int(run[1][0])
     return types.Break(
-        probability=tuple(probability.tolist()), none=max(0.0, 1.0 - total), step=step,
-        first=first, last=last, unmodelled=unmodelled,
+        probability=tuple(probability.tolist()),
+        none=max(0.0, 1.0 - total),
+        step=step,
+        first=first,
+        last=last,
+        unmodelled=unmodelled,
         onset=int(onset.argmax()) if step is not None else None,
-    )  # fmt: skip
+    )
 
 
 Codes = npt.NDArray[np.int8]
@@ -365,14 +360,24 @@ def classify_block(
         resolved[:] = False
     where = _break_columns(sums * np.exp(what.log_prior[groups.shape]), groups, seen[0].lens.part)
     return types.ShapeBatch(
-        rows=rows, reasons=np.empty(0, np.int8), absences=inputs.ABSENCES,
-        log_likelihood=likelihood, posterior=posterior,
+        rows=rows,
+        reasons=np.empty(0, np.int8),
+        absences=inputs.ABSENCES,
+        log_likelihood=likelihood,
+        posterior=posterior,
         label=np.where(resolved, best, types.UNRESOLVED).astype(np.int8),
-        best=best.astype(np.int8), unmodelled=unmodelled, gof_p=gof_p, low_level=mean + half < LOW,
-        mean=mean, sigma=noise[:, observed].mean(1),
-        missing=np.full(len(values), (~observed).sum(), np.int16), break_probability=where[0],
-        break_step=where[1], break_low=where[2], break_high=where[3],
-    )  # fmt: skip
+        best=best.astype(np.int8),
+        unmodelled=unmodelled,
+        gof_p=gof_p,
+        low_level=mean + half < LOW,
+        mean=mean,
+        sigma=noise[:, observed].mean(1),
+        missing=np.full(len(values), (~observed).sum(), np.int16),
+        break_probability=where[0],
+        break_step=where[1],
+        break_low=where[2],
+        break_high=where[3],
+    )
 
 
 def log_density(scores: Floats, observed: Bools, sigma: Floats, what: Assumptions) -> Floats:
@@ -407,7 +412,7 @@ def _two_stage_evidence_rows(
 
 
 def _break_columns(
-    weight: Floats, groups: GroupEvidence, part: npt.NDArray[np.int64]
+    weight: Floats, groups: GroupEvidence, part: Ints
 ) -> tuple[Floats, Steps, Steps, Steps]:
     """Return probability of a break, its step, and the 90 % run, from group weights (m, J)."""
     size = np.bincount(part)
@@ -430,9 +435,7 @@ def classify_many(
     scores: npt.NDArray[np.float64],
     *,
     sigma: float | Sequence[float] | npt.NDArray[np.float64] | None = None,
-    prior: Mapping[types.ShapeName, float] | None = None,
-    quantum: float | None = None,
-    correlation: float = 0.0,
+    **options: Unpack[ShapeOptions],
 ) -> types.ShapeBatch:
     """Compare five shapes for each of m runs of n steps, as `classify` does.
 
@@ -450,7 +453,7 @@ def classify_many(
         raise DataError(f"scores are not a table of numbers ({e}); expected shape (m, n)") from e
     if values.ndim != 2:
         raise DataError(f"scores have shape {values.shape}; expected (m, n), one row a run")
-    what = inputs.check_assumptions(prior, quantum, correlation, values)
+    what = inputs.check_assumptions(values, **options)
     noise = None if sigma is None else inputs.as_sigma(sigma, values.shape)
     return _classify_table(values, noise, what)
 
@@ -479,11 +482,12 @@ def _classify_table(values: Floats, noise: Floats | None, what: Assumptions) -> 
 
 
 def classify_ragged(
-    values: npt.NDArray[np.float64], lengths: npt.NDArray[np.int64], *,
+    values: npt.NDArray[np.float64],
+    lengths: npt.NDArray[np.int64],
+    *,
     sigma: float | npt.NDArray[np.float64] | None = None,
-    prior: Mapping[types.ShapeName, float] | None = None, quantum: float | None = None,
-    correlation: float = 0.0,
-) -> types.ShapeBatch:  # fmt: skip
+    **options: Unpack[ShapeOptions],
+) -> types.ShapeBatch:
     """Compare five shapes for runs of unequal length, laid end to end, as `classify_many` does.
 
     `lengths` are the steps of each run; sigma is one number, or one for each value.
@@ -493,7 +497,7 @@ def classify_ragged(
     ([0], 'insufficient_data')
     """
     flat, counts = inputs.check_lengths(values, lengths)
-    what = inputs.check_assumptions(prior, quantum, correlation, flat)
+    what = inputs.check_assumptions(flat, **options)
     noise = None if sigma is None else inputs.as_sigma(sigma, flat.shape)
     begins = np.cumsum(counts) - counts
     parts = []
@@ -531,7 +535,7 @@ def _join(parts: Sequence[types.ShapeBatch], reasons: npt.NDArray[np.int8]) -> t
     """Return parts put together in the order of their runs."""
     if not parts:  # the columns of one run, without it
         one, seen = np.full((1, SHORTEST), 0.5), np.ones(SHORTEST, np.bool_)
-        what = inputs.check_assumptions(None, None, 0.0)
+        what = inputs.check_assumptions(None)
         some = classify_block(one, seen, None, what, np.zeros(1, np.int64))
         parts = [replace(some, **{name: getattr(some, name)[:0] for name in _COLUMNS})]
     order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")

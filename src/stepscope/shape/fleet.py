@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.shape.classifier import classify_ragged
@@ -218,9 +218,13 @@ def _statistic(
 
 
 def _permuted_statistics(
-    pull: Floats, cluster: Ints, of_fleets: tuple[Floats, Floats], covariance: Floats | None,
-    rng: np.random.Generator, draws: int,
-) -> list[Floats]:  # fmt: skip
+    pull: Floats,
+    cluster: Ints,
+    of_fleets: tuple[Floats, Floats],
+    covariance: Floats | None,
+    rng: np.random.Generator,
+    draws: int,
+) -> list[Floats]:
     """Statistics of random hand-outs, in parts of shape (shapes, some draws)."""
     first, second = of_fleets
     both = (first > 0) & (second > 0)
@@ -344,9 +348,14 @@ class FleetEvidence:
 
 
 def weigh_fleet(
-    values: npt.ArrayLike, lengths: npt.ArrayLike, *, sigma: Estimate | float | None = None,
-    repeats: npt.ArrayLike = 1, quantum: float | None = None, correlation: float = 0.0,
-) -> FleetEvidence:  # fmt: skip
+    values: ArrayLike,
+    lengths: ArrayLike,
+    *,
+    sigma: Estimate | float | None = None,
+    repeats: ArrayLike = 1,
+    quantum: float | None = None,
+    correlation: float = 0.0,
+) -> FleetEvidence:
     """Classify the runs of a fleet, and weigh them for its shares.
 
     `sigma` is the noise of one scoring, with its interval where it was measured or learned: labels
@@ -387,24 +396,24 @@ def weigh_fleet(
 
 
 def prevalence(
-    log_likelihood: npt.ArrayLike, *, rng: np.random.Generator, error: float = 0.0,
-    clusters: npt.ArrayLike | None = None, unmeasured: Mapping[str, int] | None = None,
-    level: float = 0.95, draws: int = KEPT,
-) -> Shares | Unmeasured:  # fmt: skip
+    log_likelihood: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    error: float = 0.0,
+    clusters: ArrayLike | None = None,
+    unmeasured: Mapping[str, int] | None = None,
+    level: float = 0.95,
+    draws: int = KEPT,
+) -> Shares | Unmeasured:
     """Share of each shape among the runs of a fleet.
 
-    Args:
-        log_likelihood: shape (m, 5), log evidence of each run by shape in the order of `SHAPES`, up
-            to a constant of the run, as `classify_many` gives; -inf where a shape is impossible. Or
-            (m, 3, 5), as `weigh_fleet` gives: limits then hold the error of sigma.
-        error: the model's, in standard deviations of one run's share; the mean of `weigh_fleet`'s.
-        clusters: shape (m,), the task or user of each run, by whose design effect intervals widen.
-        draws: draws of the posterior; fewer are taken of more than 10,000 runs.
-
-    Returns:
-        The most likely shares, summing to 1, with intervals from their posterior under Jeffreys'
-            prior. `Unmeasured` without runs, with one run or cluster, and when a run has no
-            likelihood.
+    The most likely ones, summing to 1, with intervals from their posterior under Jeffreys' prior.
+    `log_likelihood` has shape (m, 5), up to a constant of the run, as `classify_many` gives it,
+    -inf where a shape is impossible; or (m, 3, 5), as `weigh_fleet` does: limits then hold the
+    error of sigma. `error` is the model's, in standard deviations of one run's share, the mean of
+    `weigh_fleet`'s; `clusters`, (m,), tasks or users, by whose design effect intervals widen. Of
+    more than 10,000 runs fewer `draws` are taken. `Unmeasured` without runs, with one run or
+    cluster, and when a run has no likelihood.
 
     Source: Dempster, Laird and Rubin (1977), JRSS B 39:1-38; Diebolt and Robert (1994), JRSS B
     56:363-375, with Jeffreys' limits given the counts; design effect: Kish (1965), with t at
@@ -427,24 +436,22 @@ def prevalence(
 
 
 def compare_fleets(
-    first: npt.ArrayLike, second: npt.ArrayLike, *, rng: np.random.Generator,
-    clusters: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
-    unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None, level: float = 0.95,
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    clusters: tuple[ArrayLike, ArrayLike] | None = None,
+    unmeasured: tuple[Mapping[str, int], Mapping[str, int]] | None = None,
+    level: float = 0.95,
     draws: int = HAND_OUTS,
-) -> FleetComparison | Unmeasured:  # fmt: skip
+) -> FleetComparison | Unmeasured:
     """Compare two fleets: the shares of their shapes, and which of them differ.
 
-    Args:
-        first: shape (m, 5) or (m, 3, 5), see `prevalence`.
-        second: shape (k, 5) or (k, 3, 5).
-        clusters: task or user of each run of both fleets; a label in both is the same task or user,
-            whose runs are then handed out anew within it, while clusters of one fleet move whole.
-        draws: hand-outs of runs to the fleets.
-
-    Returns:
-        Shares, differences, and p adjusted for looking at five shapes: at most `alpha` of
-            comparisons between fleets that are alike have any p at or below `alpha`. `Unmeasured`
-            when one of the fleets is.
+    Evidence of the runs is as that of `prevalence`, `draws` are hand-outs of runs to the fleets. A
+    label in the `clusters` of both is the same task or user, whose runs are then handed out anew
+    within it, while clusters of one fleet move whole. p is adjusted for looking at five shapes: at
+    most `alpha` of comparisons between fleets that are alike have any p at or below `alpha`.
+    `Unmeasured` when one of the fleets is.
 
     Source: permutation of whole clusters, or within them, with the most extreme shape of each
     hand-out: see `largest_p`.
@@ -455,7 +462,7 @@ def compare_fleets(
     """
     (a, a_around), (b, b_around) = _runs(first), _runs(second)
     both, shifts = (a, b), (_shift(a_around), _shift(b_around))
-    given: tuple[npt.ArrayLike | None, npt.ArrayLike | None] = clusters or (None, None)
+    given: tuple[ArrayLike | None, ArrayLike | None] = clusters or (None, None)
     numbers = [_numbers(side, len(runs)) for side, runs in zip(given, both, strict=True)]
     frames = [
         EstimateFrame(level=level, unmeasured=lost, scale=(0.0, 1.0))
@@ -484,7 +491,7 @@ def compare_fleets(
     )
 
 
-def _runs(log_likelihood: npt.ArrayLike) -> tuple[Floats, Floats | None]:
+def _runs(log_likelihood: ArrayLike) -> tuple[Floats, Floats | None]:
     """Return the evidence, (m, 5), and that under a lower and a higher sigma, (m, 2, 5)."""
     runs = np.asarray(log_likelihood, dtype=np.float64)
     if runs.size == 0:
@@ -516,7 +523,7 @@ def _widen(
     return value - np.hypot(low, far), value + np.hypot(high, far)
 
 
-def _numbers(clusters: npt.ArrayLike | None, n: int) -> Ints:
+def _numbers(clusters: ArrayLike | None, n: int) -> Ints:
     if clusters is None:
         return np.arange(n, dtype=np.int64)
     labels = np.asarray(clusters, dtype=object)

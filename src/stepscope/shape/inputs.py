@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -49,11 +50,20 @@ class Assumptions:
     correlation: float  # of the errors of neighbouring steps
 
 
+class ShapeOptions(TypedDict, total=False):
+    """What may be assumed of runs and of their judge; `classify` describes each."""
+
+    prior: Mapping[ShapeName, float] | None
+    quantum: float | None
+    correlation: float
+
+
 def check_assumptions(
-    prior: Mapping[ShapeName, float] | None,
-    quantum: float | None,
-    correlation: float,
-    scores: Floats | None = None,
+    scores: Floats | None,
+    *,
+    prior: Mapping[ShapeName, float] | None = None,
+    quantum: float | None = None,
+    correlation: float = 0.0,
 ) -> Assumptions:
     """Return what was asked; a quantum that nobody told is looked for in the scores.
 

@@ -162,23 +162,10 @@ def weigh_templates(
     scores: Floats, observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
 ) -> TemplateEvidence:
     """Return the evidence for each template; all arrays have shape (n,)."""
-    lens = templates_under(observed, sigma, what, compound=compound)
-    return weigh_scores(lens, np.where(observed, scores, 0.0), sigma)
-
-
-def templates_under(
-    observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
-) -> WhitenedTemplates:
-    """Return the templates as this noise shows them; the last 32 answers are kept."""
-    noise = np.ascontiguousarray(sigma).tobytes()
-    return _whiten_templates(observed.tobytes(), noise, what.quantum, what.correlation, compound)
-
-
-def weigh_scores(lens: WhitenedTemplates, scores: Floats, sigma: Floats) -> TemplateEvidence:
-    """Return the evidence for each template, from scores without NaN."""
     from scipy.special import log_ndtr
 
-    residual = _dot(lens.whiten, _dot(lens.weights, scores) - LEVEL)
+    lens = templates_under(observed, sigma, what, compound=compound)
+    residual = _dot(lens.whiten, _dot(lens.weights, np.where(observed, scores, 0.0)) - LEVEL)
     depth = (_dot(lens.f, residual) - lens.cross + lens.pull) / lens.precision
     root = np.sqrt(lens.precision)
     log = (
@@ -190,6 +177,14 @@ def weigh_scores(lens: WhitenedTemplates, scores: Floats, sigma: Floats) -> Temp
         - residual @ residual / 2
     )
     return TemplateEvidence(lens, sigma, residual, log, depth)
+
+
+def templates_under(
+    observed: Bools, sigma: Floats, what: Assumptions, *, compound: bool = False
+) -> WhitenedTemplates:
+    """Return the templates as this noise shows them; the last 32 answers are kept."""
+    noise = np.ascontiguousarray(sigma).tobytes()
+    return _whiten_templates(observed.tobytes(), noise, what.quantum, what.correlation, compound)
 
 
 def _dot(rows: Floats, vector: Floats) -> Floats:
@@ -251,13 +246,40 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     best = np.empty(padded, np.int64)
     space = np.empty((3, min(height, padded), templates), np.float32)
     index = np.empty((min(height, padded), templates), np.intp)
+
+    def weigh_tile(tile: Singles) -> tuple[Singles, Singles]:
+        """Return log densities without the normal integral, and the factor that it adds.
+
+        With z the depth in its own standard deviations over the root of 2, so that squares need not
+        be halved, and t its distance from the least depth, the log density is z^2 + log Phi(t root
+        2). For t < 0 both terms are large and cancel, so -t^2 is taken into the first and what is
+        left of the integral comes from a table.
+        """
+        log, z, square = space[:, : len(tile)]
+        log[:] = constant
+        for start in range(0, offset.shape[1], width):
+            log[:, start : start + width][:, : offset.shape[1] - start] += (
+                tile[:, :-1] @ offset[:, start : start + width]
+            )
+        for start in range(0, z.shape[1], width):
+            np.matmul(tile, depth[:, start : start + width], out=z[:, start : start + width])
+        np.multiply(z, z, out=square)
+        log += square
+        z -= edge
+        np.minimum(z, 0, out=square)
+        square *= square
+        log -= square
+        z *= np.float32(PER_UNIT)
+        z += np.float32(0.5 - TABLE_LOW * PER_UNIT)
+        at = index[: len(tile)]
+        np.copyto(at, z, casting="unsafe")
+        _normal_table().take(at, out=z, mode="clip")
+        return log, z
+
     for start in range(0, padded, height):
         tile = rows[start : start + height]
         end = start + len(tile)
-        log, factor = _weigh_tile(
-            tile, space[:, : len(tile)], index[: len(tile)], width,
-            depth=depth, offset=offset, constant=constant, edge=edge,
-        )  # fmt: skip
+        log, factor = weigh_tile(tile)
         top[start:end] = log.max(1)
         log -= top[start:end, None]
         np.exp(log, out=log)
@@ -267,48 +289,14 @@ def weigh_many(lens: WhitenedTemplates, residual: Floats) -> GroupEvidence:
     common = lens.log_scale - np.einsum("mp,mp->m", residual, residual) / 2
     first = order[starts]
     return GroupEvidence(
-        lens=lens, residual=residual, top=top[:m] + common, sums=sums[:m].astype(np.float64),
-        best=order[best[:m]], shape=bank.shape[first], half_drop=bank.half_drop[first],
-    )  # fmt: skip
-
-
-def _weigh_tile(
-    rows: Singles,
-    space: Singles,
-    index: npt.NDArray[np.intp],
-    width: int,
-    *,
-    depth: Singles,  # shape (p + 1, K), gives depth times root of half its precision
-    offset: Singles,  # shape (p, L), of the first L templates; the others have none
-    constant: Singles,  # shape (K,)
-    edge: Singles,  # shape (K,), least depth times root of half its precision
-) -> tuple[Singles, Singles]:
-    """Return log densities without the normal integral, and what that integral adds as a factor.
-
-    With z the depth in its own standard deviations over the root of 2, so that squares need not be
-    halved, and t its distance from the least depth, the log density is z^2 + log Phi(t root 2). For
-    t < 0 both terms are large and cancel, so -t^2 is taken into the first and what is left of the
-    integral comes from a table.
-    """
-    log, z, square = space
-    log[:] = constant
-    for start in range(0, offset.shape[1], width):
-        log[:, start : start + width][:, : offset.shape[1] - start] += (
-            rows[:, :-1] @ offset[:, start : start + width]
-        )
-    for start in range(0, z.shape[1], width):
-        np.matmul(rows, depth[:, start : start + width], out=z[:, start : start + width])
-    np.multiply(z, z, out=square)
-    log += square
-    z -= edge
-    np.minimum(z, 0, out=square)
-    square *= square
-    log -= square
-    z *= np.float32(PER_UNIT)
-    z += np.float32(0.5 - TABLE_LOW * PER_UNIT)
-    np.copyto(index, z, casting="unsafe")
-    _normal_table().take(index, out=z, mode="clip")
-    return log, z
+        lens=lens,
+        residual=residual,
+        top=top[:m] + common,
+        sums=sums[:m].astype(np.float64),
+        best=order[best[:m]],
+        shape=bank.shape[first],
+        half_drop=bank.half_drop[first],
+    )
 
 
 @lru_cache(maxsize=1)

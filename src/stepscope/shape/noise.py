@@ -68,14 +68,12 @@ def learn_noise(
     than 30 runs of seven scores that could be classified, or where no sigma from .01 to .4 is best.
     """
     flat, counts = inputs.check_lengths(values, lengths)
-    what = inputs.check_assumptions(None, quantum, 0.0, flat)
+    what = inputs.check_assumptions(flat, quantum=quantum)
     patterns = _patterns(flat, counts)
     runs = sum(len(scores) for scores, _ in patterns)
     if runs < FEWEST_RUNS:
-        return Unmeasured(
-            "insufficient_data",
-            f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} are needed to estimate noise",
-        )
+        why = f"{runs} runs have {FEWEST_SCORES} scores; {FEWEST_RUNS} are needed to estimate noise"
+        return Unmeasured("insufficient_data", why)
     seen: dict[Peak, float] = {}
 
     def fits(log_sigma: float, correlation: float) -> float:
@@ -142,9 +140,8 @@ def _noise(fits: Callable[[float, float], float], runs: int) -> FleetNoise | Unm
         if (at, lag) == before:
             break
     if at in (0, len(logs) - 1) or lag in (0, len(rhos) - 1):
-        return Unmeasured(
-            "undefined", "the scores are explained best by a noise at the end of what is looked at"
-        )
+        why = "the scores are explained best by a noise at the end of what is looked at"
+        return Unmeasured("undefined", why)
     width, height = logs[1] - logs[0], rhos[1] - rhos[0]
     table = np.array([[fits(logs[at + i], rhos[lag + j]) for j in (-1, 0, 1)] for i in (-1, 0, 1)])
     (x, x_error), (y, y_error) = _parabola(table)
@@ -181,6 +178,12 @@ def _correlation(top: Peak, runs: int) -> Estimate:
 def _estimate(top: Peak, scale: Callable[[float], float], *, runs: int, unit: str) -> Estimate:
     value, half = top
     return Estimate(
-        value=scale(value), low=scale(value - half), high=scale(value + half), method="evidence",
-        n=runs, n_tasks=runs, unit=unit, diagnostics=("runs taken as independent",),
-    )  # fmt: skip
+        value=scale(value),
+        low=scale(value - half),
+        high=scale(value + half),
+        method="evidence",
+        n=runs,
+        n_tasks=runs,
+        unit=unit,
+        diagnostics=("runs taken as independent",),
+    )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from stepscope.errors import DataError
 from stepscope.shape.types import EARLY_COLLAPSE, HEALTHY, LATE_DRIFT, RECOVERY, STEADY_DEGRADATION
@@ -42,15 +42,15 @@ class Templates:
     """Templates of runs of n steps, K of them; `y = level + offset + depth * f + noise`."""
 
     # shape (K,), index into `SHAPES`, rising: the templates of a shape are together
-    shape: npt.NDArray[np.int8]
+    shape: NDArray[np.int8]
     f: Floats  # shape (K, n), the form: how the score moves when the depth is 1
     offset: Floats  # shape (K, n), movement that does not depend on the depth
     log_weight: Floats  # shape (K,), log prior weight; weights of a shape sum to 1
     # shape (K,), the step where half of the drop has happened; -1 without a break
-    half_drop: npt.NDArray[np.int16]
+    half_drop: NDArray[np.int16]
     # shape (K,), first step below the level before; -1 without a break
-    onset: npt.NDArray[np.int16]
-    trough: npt.NDArray[np.int16]  # shape (K,), steps spent below, of recoveries; 0 for others
+    onset: NDArray[np.int16]
+    trough: NDArray[np.int16]  # shape (K,), steps spent below, of recoveries; 0 for others
 
 
 @lru_cache(maxsize=LONGEST)
@@ -76,7 +76,7 @@ def make_templates(n: int) -> Templates:
     return Templates(**columns)
 
 
-def ramp(n: int, start: npt.ArrayLike, width: npt.ArrayLike) -> Floats:
+def ramp(n: int, start: ArrayLike, width: ArrayLike) -> Floats:
     """Return 0 before step `start`, 1 from step `start + width - 1`, a straight line between.
 
     Start and width, 1 or more, are numbers or have shape (k,); the ramps have (k, n).
@@ -90,10 +90,10 @@ def _shape_templates(
     f: Floats,
     *,
     offset: Floats | None = None,
-    weight: npt.ArrayLike = 1.0,
-    start: npt.ArrayLike = -1,
-    half_drop: npt.ArrayLike = -1,
-    trough: npt.ArrayLike = 0,
+    weight: ArrayLike = 1.0,
+    start: ArrayLike = -1,
+    half_drop: ArrayLike = -1,
+    trough: ArrayLike = 0,
 ) -> Templates:
     """Return the templates of one shape; their weights are made to sum to 1."""
     k = len(f)

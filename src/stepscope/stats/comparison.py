@@ -15,7 +15,7 @@ from math import ceil, erfc, sqrt
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from stepscope.errors import DataError
 from stepscope.stats import intervals, permutation, sample
@@ -24,7 +24,7 @@ from stepscope.stats.sample import ClusterSums, EstimateFrame, Floats, Ints
 from stepscope.values import NO_INTERVAL, Estimate, Unmeasured
 
 
-def holm(p: npt.ArrayLike) -> Floats:
+def holm(p: ArrayLike) -> Floats:
     """Adjust p values so that rejecting those at most alpha keeps family-wise error at alpha.
 
     Source: Holm (1979), Scandinavian J. Statistics 6:65-70.
@@ -186,25 +186,26 @@ class Comparison:
 
 
 def compare_paired(
-    first: npt.ArrayLike, first_cases: npt.ArrayLike, second: npt.ArrayLike,
-    second_cases: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "share", draws: int = DRAWS,
-    tail: Tail = "both", alpha: float = 1.0,
-) -> Comparison | Unmeasured:  # fmt: skip
+    first: ArrayLike,
+    first_cases: ArrayLike,
+    second: ArrayLike,
+    second_cases: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "share",
+    draws: int = DRAWS,
+    tail: Tail = "both",
+    alpha: float = 1.0,
+) -> Comparison | Unmeasured:
     """Compare two agents on the cases both ran, trial labels permuted within each case.
 
-    Args:
-        first: shape (n,), a figure of each run of the first agent; all 0 or 1 for passes.
-        first_cases: shape (n,), the case of each run, any hashable labels.
-        second: shape (m,), the same figure of the second agent.
-        second_cases: shape (m,), cases of its runs.
-        draws: permutations drawn where the null is not exact.
-        tail: both sides, or one that was named beforehand: the second agent lower, or higher.
-        alpha: how far above it a p lies is not asked; few draws tell that it does.
-
-    Returns:
-        The comparison; `Unmeasured` without a shared case. Its effect is `Unmeasured` with one
-            case, and for figures that are no shares when nothing varies.
+    Figures of the runs, all 0 or 1 for passes, and their cases, any hashable labels, have shapes
+    (n,) and (m,). `draws` are taken where the null is not exact; `tail` may be one side that was
+    named beforehand: the second agent lower, or higher. How far above `alpha` a p lies is not
+    asked; few draws tell that it does. `Unmeasured` without a shared case; its effect is with one
+    case, and for figures that are no shares when nothing varies.
 
     Source: `permutation.exact_p`, `permutation.shuffled_p` and `intervals.difference_limits`.
 
@@ -232,11 +233,15 @@ def compare_paired(
         sd = _spread(differences, bounded=bounded)
         return Comparison(
             effect=_paired(differences, replace(frame, n_tasks=n), bounded=bounded),
-            p=p, method=method, n=n, only_first=only[0], only_second=only[1],
+            p=p,
+            method=method,
+            n=n,
+            only_first=only[0],
+            only_second=only[1],
             detectable=detectable(n, sd, level=level) if sd else None,
             needed=runs_needed(FIVE_POINTS, sd, level=level) if sd and unit == "share" else None,
             sd=sd,
-        )  # fmt: skip
+        )
 
 
 def _paired_p(
@@ -262,9 +267,8 @@ def _paired(differences: Floats, frame: EstimateFrame, *, bounded: bool) -> Esti
     if why:
         return sample.make_value(float(differences.mean()), why, n=cases, frame=frame)
     found = intervals.difference_limits(differences, frame.level, bounded=bounded)
-    value, low, high = (float(x) for x in found)
     method = "paired t, pseudo-cases" if bounded else "paired t"
-    return sample.make_estimate((value, low, high), method=method, n=cases, frame=frame)
+    return sample.make_estimate(found, method=method, n=cases, frame=frame)
 
 
 def _spread(differences: Floats, *, bounded: bool) -> float | None:
@@ -284,10 +288,16 @@ HELD = 2_000_000
 
 
 def median_ratio(
-    first: npt.ArrayLike, first_cases: npt.ArrayLike, second: npt.ArrayLike,
-    second_cases: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, draws: int = MEDIAN_DRAWS,
-) -> Estimate | Unmeasured:  # fmt: skip
+    first: ArrayLike,
+    first_cases: ArrayLike,
+    second: ArrayLike,
+    second_cases: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    draws: int = MEDIAN_DRAWS,
+) -> Estimate | Unmeasured:
     """Median of the second group over median of the first, on the cases that both have.
 
     Figures, none negative, and cases are as those of `compare_paired`. `n` counts the cases shared;
@@ -348,7 +358,7 @@ def _resample_medians(
     return ratios
 
 
-def _medians(values: Floats, cases: Ints, weights: npt.NDArray[np.int64]) -> Floats:
+def _medians(values: Floats, cases: Ints, weights: NDArray[np.int64]) -> Floats:
     """Median of each resample, `weights` saying how often each case is in it."""
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[:, cases[order]], axis=1)
@@ -358,10 +368,17 @@ def _medians(values: Floats, cases: Ints, weights: npt.NDArray[np.int64]) -> Flo
 
 
 def compare_unpaired(
-    first: npt.ArrayLike, first_tasks: npt.ArrayLike, second: npt.ArrayLike,
-    second_tasks: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "share", draws: int = DRAWS,
-) -> Comparison | Unmeasured:  # fmt: skip
+    first: ArrayLike,
+    first_tasks: ArrayLike,
+    second: ArrayLike,
+    second_tasks: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "share",
+    draws: int = DRAWS,
+) -> Comparison | Unmeasured:
     """Compare two fleets that ran different tasks, the second minus the first.
 
     A label that both fleets have is two tasks. Shares take values in [0, 1]. `Unmeasured` when a
@@ -404,9 +421,15 @@ def compare_unpaired(
 
 
 def compare_parts(
-    first: npt.ArrayLike, second: npt.ArrayLike, *, rng: np.random.Generator, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "score", draws: int = DRAWS,
-) -> Comparison | Unmeasured:  # fmt: skip
+    first: ArrayLike,
+    second: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+    unit: str = "score",
+    draws: int = DRAWS,
+) -> Comparison | Unmeasured:
     """Compare two parts of one set of tasks, drawn apart at random: the second less the first.
 
     One score a task; without a difference both vary alike. `Unmeasured` when a part has no task, or

@@ -8,16 +8,17 @@ scores' own spread. Scores that are all the same have no correlation: that is "u
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import atanh, sqrt, tanh
+from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
 from stepscope.stats.intervals import normal_quantile, student_quantile
+from stepscope.stats.sample import Clusters, EstimateFrame, FrameOptions
 from stepscope.values import Estimate, Unmeasured
 
 # Pairs (and clusters) below which the spread of the scores is not told by them.
@@ -30,9 +31,8 @@ _FEW = f"fewer than {FEWEST}: the limits take scores for normal ones"
 
 
 def pearson(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    first: ArrayLike, second: ArrayLike, clusters: Clusters = None, **options: Unpack[FrameOptions]
+) -> Estimate | Unmeasured:
     """Linear correlation of two raters' scores of the same items.
 
     Source: Fisher (1921), Metron 1:3-32; Bonett and Wright (2000), Psychometrika 65:23-28, for
@@ -43,14 +43,13 @@ def pearson(
     >>> round(found.value, 3), round(found.low, 2), round(found.high, 2)
     (0.8, -0.28, 0.99)
     """
-    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
-    return _follow(first, second, clusters, frame, concordant=False)
+    frame = sample.make_frame(FrameOptions, options, unit="r")
+    return _follow(first, second, clusters, frame, lin=False)
 
 
 def rank_correlation(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "steps",
-) -> Estimate | Unmeasured:  # fmt: skip
+    first: ArrayLike, second: ArrayLike, clusters: Clusters = None, **options: Unpack[FrameOptions]
+) -> Estimate | Unmeasured:
     """Spearman's rank correlation; items that are alike share their rank.
 
     `Unmeasured` with fewer than four items, and with one cluster.
@@ -60,17 +59,16 @@ def rank_correlation(
     >>> round(rank_correlation([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]).value, 3)
     0.8
     """
-    frame = sample.EstimateFrame(
-        level=level, unmeasured=unmeasured, unit="rank", unit_of_n=unit_of_n
-    )
+    frame = sample.make_frame(FrameOptions, options, unit="rank", unit_of_n="steps")
     a, b = sample.as_column(first, "first"), sample.as_column(second, "second")
     if (absent := sample.find_absence(a, frame) or sample.find_absence(b, frame)) is not None:
         return absent
     runs = len(np.unique(sample.cluster_index(clusters, len(a))))
     if len(a) < FEWEST_RANKED or runs < 2:
-        few = f"{len(a)} {unit_of_n} of {runs} runs; expected {FEWEST_RANKED} of two runs or more"
+        few = f"{len(a)} {frame.unit_of_n} of {runs} runs"
+        few = f"{few}; expected {FEWEST_RANKED} of two runs or more"
         return Unmeasured("insufficient_data", few)
-    return _follow(_midranks(a), _midranks(b), clusters, frame, concordant=False)
+    return _follow(_midranks(a), _midranks(b), clusters, frame, lin=False)
 
 
 def _midranks(values: sample.Floats) -> sample.Floats:
@@ -80,9 +78,8 @@ def _midranks(values: sample.Floats) -> sample.Floats:
 
 
 def concordance(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    first: ArrayLike, second: ArrayLike, clusters: Clusters = None, **options: Unpack[FrameOptions]
+) -> Estimate | Unmeasured:
     """Lin's concordance: correlation, less where one rater is kinder or spreads scores more.
 
     For two labels, coded 0 and 1, it is Cohen's kappa.
@@ -93,14 +90,13 @@ def concordance(
     >>> round(concordance([1, 2, 3, 4, 5], [2, 3, 4, 5, 6]).value, 3)
     0.8
     """
-    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit="r", unit_of_n=unit_of_n)
-    return _follow(first, second, clusters, frame, concordant=True)
+    frame = sample.make_frame(FrameOptions, options, unit="r")
+    return _follow(first, second, clusters, frame, lin=True)
 
 
 def _follow(
-    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None,
-    frame: sample.EstimateFrame, *, concordant: bool,
-) -> Estimate | Unmeasured:  # fmt: skip
+    first: ArrayLike, second: ArrayLike, clusters: Clusters, frame: EstimateFrame, *, lin: bool
+) -> Estimate | Unmeasured:
     x, y = sample.as_column(first, "first"), sample.as_column(second, "second")
     if x.shape != y.shape:
         raise DataError(f"first has shape {x.shape}, second {y.shape}; expected the same items")
@@ -112,9 +108,9 @@ def _follow(
         return Unmeasured("insufficient_data", f"one of {frame.unit_of_n}; expected two or more")
     dx, dy, shift = x - x.mean(), y - y.mean(), float(x.mean() - y.mean())
     wide, high, both = (float(one) / n for one in (dx @ dx, dy @ dy, dx @ dy))
-    if (max if concordant else min)(wide, high) <= NOTHING:
+    if (max if lin else min)(wide, high) <= NOTHING:
         return Unmeasured("undefined", "one side gives every item the same score")
-    if concordant:
+    if lin:
         scale = wide + high + shift**2
         value = 2 * both / scale
         apart = dx**2 + dy**2 + 2 * shift * (dx - dy) + shift**2
@@ -132,7 +128,7 @@ def _follow(
 
 
 def _reach(
-    influence: sample.Floats, clusters: npt.NDArray[np.int64], value: float, level: float
+    influence: sample.Floats, clusters: NDArray[np.int64], value: float, level: float
 ) -> float | None:
     """Return half the width on Fisher's scale; None where nothing tells it."""
     n, sums = len(influence), sample.sum_by_cluster(influence, clusters).sums

@@ -13,22 +13,26 @@ for comparison with what others print.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats.intervals import normal_quantile, student_quantile, wilson
 from stepscope.stats.sample import (
+    Clusters,
     EstimateFrame,
     Floats,
+    FrameOptions,
     Ints,
     as_column,
     cluster_index,
     find_absence,
     make_estimate,
+    make_frame,
     make_value,
     sum_by_cluster,
 )
@@ -52,11 +56,16 @@ LEAST_INFORMATION = 0.1
 
 
 def corrected_rate(
-    judged: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
-    rng: np.random.Generator, shares: npt.ArrayLike | None = None,
-    clusters: npt.ArrayLike | None = None, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels", draws: int = DRAWS,
-) -> Estimate | Unmeasured:  # fmt: skip
+    judged: ArrayLike,
+    labelled: ArrayLike,
+    labels: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    shares: ArrayLike | None = None,
+    clusters: Clusters = None,
+    draws: int = DRAWS,
+    **options: Unpack[FrameOptions],
+) -> Estimate | Unmeasured:
     """Share of failures in the process that all judged runs come from, corrected by labels.
 
     `judged` are verdicts as numbers from 0, shape (runs,); what the judge did not answer is a
@@ -79,9 +88,10 @@ def corrected_rate(
     0.31
     """
     verdicts, places, said, weights = _check(judged, labelled, labels, shares)
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0))
+    frame = make_frame(FrameOptions, options, unit_of_n="labels", scale=(0.0, 1.0))
     if (absent := find_absence(said, frame)) is not None:
         return absent
+    level = frame.level
     tasks, of = cluster_index(clusters, len(verdicts)), verdicts[places]
     kinds = int(verdicts.max()) + 1
     known, yes, no = _tables(of, said, weights, kinds)
@@ -111,15 +121,18 @@ def corrected_rate(
     prior = PRIOR / of_labels**PRIOR_POWER
     rates = rng.beta(yes / of_labels + prior, no / of_labels + prior, (size, kinds))
     low, high = np.quantile((drawn * rates).sum(axis=1), [(1 - level) / 2, (1 + level) / 2])
-    limits = (value, float(low), float(high))
-    return make_estimate(limits, method="corrected", n=len(said), frame=frame)
+    return make_estimate((value, low, high), method="corrected", n=len(said), frame=frame)
 
 
 def corrected_mean(
-    scores: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
-    shares: npt.ArrayLike | None = None, clusters: npt.ArrayLike | None = None,
-    level: float = 0.95, unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels",
-) -> Estimate | Unmeasured:  # fmt: skip
+    scores: ArrayLike,
+    labelled: ArrayLike,
+    labels: ArrayLike,
+    *,
+    shares: ArrayLike | None = None,
+    clusters: Clusters = None,
+    **options: Unpack[FrameOptions],
+) -> Estimate | Unmeasured:
     """Mean score that people would give the process that all judged runs come from.
 
     Arguments as `corrected_rate`, `scores` the judge's and `labels` people's, both in [0, 1]. The
@@ -137,13 +150,11 @@ def corrected_mean(
     0.58
     """
     judged, said = as_column(scores, "scores"), as_column(labels, "labels")
-    frame = EstimateFrame(
-        level=level, unmeasured=unmeasured, unit="score", unit_of_n=unit_of_n, scale=(0.0, 1.0)
-    )
+    frame = make_frame(FrameOptions, options, unit="score", unit_of_n="labels", scale=(0.0, 1.0))
     if (absent := find_absence(np.concatenate([said, judged]), frame)) is not None:
         return absent
     if not len(said):
-        return Unmeasured("insufficient_data", f"no {unit_of_n}")
+        return Unmeasured("insufficient_data", f"no {frame.unit_of_n}")
     if min(said.min(), judged.min()) < 0 or max(said.max(), judged.max()) > 1:
         raise DataError("corrected_mean takes scores and labels in [0, 1]")
     places, weights = _check_places(len(judged), labelled, said, shares)
@@ -166,17 +177,21 @@ def corrected_mean(
     if variance > 1e-12 / groups:
         variance += slope**2 * len(others) / (len(others) - 1) * float((others**2).sum())
         size = max(value * (1 - value) / variance, 1.0)
-    size *= (normal_quantile(level) / float(student_quantile(groups - 2, level))) ** 2
-    low, high = wilson(value, size, level)
-    limits = (value, float(low), float(high))
-    return make_estimate(limits, method="corrected, wilson", n=len(said), frame=frame)
+    size *= (normal_quantile(frame.level) / float(student_quantile(groups - 2, frame.level))) ** 2
+    low, high = wilson(value, size, frame.level)
+    return make_estimate((value, low, high), method="corrected, wilson", n=len(said), frame=frame)
 
 
 def rogan_gladen(
-    judged: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, *,
-    rng: np.random.Generator, shares: npt.ArrayLike | None = None, level: float = 0.95,
+    judged: ArrayLike,
+    labelled: ArrayLike,
+    labels: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    shares: ArrayLike | None = None,
+    level: float = 0.95,
     draws: int = DRAWS,
-) -> Estimate | Unmeasured:  # fmt: skip
+) -> Estimate | Unmeasured:
     """Rate from a judge's own by its sensitivity and specificity: what others print, no headline.
 
     Arguments as `corrected_rate`, verdicts 0 and 1 alone. `Unmeasured` where the lower limit of
@@ -202,9 +217,8 @@ def rogan_gladen(
         _tables(np.zeros_like(places), flagged, weights * side, 1) for side in (said, 1 - said)
     ]
     if not all((weights * side).sum() > 0 for side in (said, 1 - said)):
-        return Unmeasured(
-            "insufficient_data", "the labels are all alike: no error rate of one side"
-        )
+        why = "the labels are all alike: no error rate of one side"
+        return Unmeasured("insufficient_data", why)
     size, rate = _draws(level, draws), float((verdicts == 1).mean())
     (hit, *hits), (alarm, *alarms) = tables
     sensitive, false = (
@@ -223,8 +237,7 @@ def rogan_gladen(
     limits = np.quantile(np.clip((flags - false) / (sensitive - false), 0, 1), tails)
     value = float(np.clip((rate - alarm[0]) / (hit[0] - alarm[0]), 0, 1))
     frame = EstimateFrame(level=level, unit_of_n="labels", n_tasks=len(said))
-    low, high = (float(one) for one in limits)
-    return make_estimate((value, low, high), method="rogan-gladen", n=len(said), frame=frame)
+    return make_estimate((value, *limits), method="rogan-gladen", n=len(said), frame=frame)
 
 
 def corrected_difference(
@@ -254,7 +267,7 @@ def corrected_difference(
     return make_estimate((value, low, high), method="mover", n=a.n + b.n, frame=frame)
 
 
-def explain_weakness(judged: npt.ArrayLike, labelled: npt.ArrayLike, names: Sequence[str]) -> str:
+def explain_weakness(judged: ArrayLike, labelled: ArrayLike, names: Sequence[str]) -> str:
     """Return why a corrected rate is no headline yet; "" where it is one.
 
     `names` are those of the verdicts: the judge's two sides first, then what else it may say.
@@ -323,9 +336,8 @@ def _draws(level: float, draws: int) -> int:
 
 
 def _check(
-    judged: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike,
-    shares: npt.ArrayLike | None,
-) -> tuple[Ints, Ints, Floats, Floats]:  # fmt: skip
+    judged: ArrayLike, labelled: ArrayLike, labels: ArrayLike, shares: ArrayLike | None
+) -> tuple[Ints, Ints, Floats, Floats]:
     """Return verdicts, places, labels and weights, each of the right shape and range."""
     given, said = np.asarray(judged), as_column(labels, "labels")
     verdicts = given.astype(np.int64)
@@ -338,7 +350,7 @@ def _check(
 
 
 def _check_places(
-    runs: int, labelled: npt.ArrayLike, said: Floats, shares: npt.ArrayLike | None
+    runs: int, labelled: ArrayLike, said: Floats, shares: ArrayLike | None
 ) -> tuple[Ints, Floats]:
     """Return places and weights of labels, mean 1."""
     places = np.asarray(labelled, np.int64)

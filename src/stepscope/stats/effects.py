@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.stats import sample
 from stepscope.stats.intervals import student_quantile
@@ -41,11 +41,15 @@ class Effect:
 
 
 def effect(
-    outcome: npt.ArrayLike, treatment: npt.ArrayLike, confounders: npt.ArrayLike, *,
-    rng: np.random.Generator, clusters: npt.ArrayLike | None = None,
-    repeats: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    outcome: ArrayLike,
+    treatment: ArrayLike,
+    confounders: ArrayLike,
+    *,
+    rng: np.random.Generator,
+    clusters: ArrayLike | None = None,
+    repeats: tuple[ArrayLike, ArrayLike] | None = None,
     unmeasured: Mapping[str, int] | None = None,
-) -> Effect:  # fmt: skip
+) -> Effect:
     """Effect of one more of `treatment` on `outcome`, shape (n,), given `confounders`, (n, k >= 0).
 
     `repeats`: the variance of the scorings of each row, NaN where there is one, and how many its

@@ -17,15 +17,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
-from stepscope.stats import intervals, sample
+from stepscope.stats import intervals
 from stepscope.stats.intervals import count_limits, effective_size, share_limits, wilson
-from stepscope.stats.sample import EstimateFrame, as_column, sum_by_cluster
-from stepscope.values import Estimate, Target, Unmeasured
+from stepscope.stats.sample import (
+    Clusters,
+    EstimateFrame,
+    Floats,
+    FrameOptions,
+    Ints,
+    LevelOptions,
+    TargetOptions,
+    as_column,
+    cluster_index,
+    explain_no_spread,
+    find_absence,
+    make_estimate,
+    make_frame,
+    make_value,
+    nothing_measured,
+    sum_by_cluster,
+)
+from stepscope.values import Estimate, Unmeasured
 
 # An interval narrower than this share of its ends is rounding, not spread.
 ROUNDING = 1e-12
@@ -34,10 +52,12 @@ ALL_EQUAL = "all equal"
 
 
 def mean(
-    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "", unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    values: ArrayLike,
+    clusters: Clusters = None,
+    *,
+    unit: str = "",
+    **options: Unpack[TargetOptions],
+) -> Estimate | Unmeasured:
     """Mean with Student's interval over clusters; on the log scale where no value is negative.
 
     Source: Cameron and Miller (2015), J. Human Resources 50:317-372: t with (clusters - 1).
@@ -47,19 +67,19 @@ def mean(
     (0.0, 2.484)
     """
     numbers = as_column(values, "values")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
-    )
-    if (absent := sample.find_absence(numbers, frame)) is not None:
+    frame = make_frame(TargetOptions, options, unit=unit)
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     return _mean(numbers, clusters, frame)
 
 
 def rate(
-    counts: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "calls", unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    counts: ArrayLike,
+    clusters: Clusters = None,
+    *,
+    unit: str = "calls",
+    **options: Unpack[TargetOptions],
+) -> Estimate | Unmeasured:
     """Events a run (redundant calls, violations), with an upper limit even when none was seen.
 
     Counts, 0 or more, are taken as Poisson ones or wider: no event in 200 runs of 50 tasks leaves
@@ -72,36 +92,31 @@ def rate(
     0.078
     """
     numbers = as_column(counts, "counts")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
-    )
-    if (absent := sample.find_absence(numbers, frame)) is not None:
+    frame = make_frame(TargetOptions, options, unit=unit)
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0:
         raise DataError(f"rate takes counts of 0 or more; found {numbers.min():g}")
     tasks = sum_by_cluster(numbers, clusters)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    if why := sample.explain_no_spread(frame.n_tasks, len(numbers), frame):
+    if why := explain_no_spread(frame.n_tasks, len(numbers), frame):
         with np.errstate(all="ignore"):
-            return sample.make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
-    if target == "these cases":
+            return make_value(float(numbers.mean()), why, n=len(numbers), frame=frame)
+    if frame.target == "these cases":
         tasks = sum_by_cluster(numbers, None)
     with np.errstate(all="ignore"):
-        found = count_limits(tasks.sums, tasks.sizes, level)
-    value, low, high = (float(x) for x in found)
-    return sample.make_estimate((value, low, high), method="gamma", n=len(numbers), frame=frame)
+        found = count_limits(tasks.sums, tasks.sizes, frame.level)
+    return make_estimate(found, method="gamma", n=len(numbers), frame=frame)
 
 
-def _mean(
-    numbers: sample.Floats, clusters: npt.ArrayLike | None, frame: EstimateFrame
-) -> Estimate | Unmeasured:
+def _mean(numbers: Floats, clusters: Clusters, frame: EstimateFrame) -> Estimate | Unmeasured:
     """Student over clusters; the values are finite."""
     tasks, n = sum_by_cluster(numbers, clusters), len(numbers)
     frame = replace(frame, n_tasks=len(tasks.sums))
-    why = sample.explain_no_spread(len(tasks.sums), n, frame)
+    why = explain_no_spread(len(tasks.sums), n, frame)
     if why or numbers.min() == numbers.max():
         with np.errstate(all="ignore"):
-            return sample.make_value(
+            return make_value(
                 float(numbers[0] if not why else numbers.mean()), why or ALL_EQUAL, n=n, frame=frame
             )
     if frame.target == "these cases":
@@ -112,18 +127,14 @@ def _mean(
             tasks.sums, tasks.sizes, frame.level, positive=positive
         )
     if high - low <= ROUNDING * max(abs(low), abs(high)):
-        return sample.make_value(float(value), "all tasks have the same mean", n=n, frame=frame)
+        return make_value(float(value), "all tasks have the same mean", n=n, frame=frame)
     method = "t log" if positive else "t"
-    return sample.make_estimate(
-        (float(value), float(low), float(high)), method=method, n=n, frame=frame
-    )
+    return make_estimate((value, low, high), method=method, n=n, frame=frame)
 
 
 def proportion(
-    successes: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    successes: ArrayLike, clusters: Clusters = None, **options: Unpack[TargetOptions]
+) -> Estimate | Unmeasured:
     """Share of successes with Wilson's interval, at the effective size where runs are clustered.
 
     Source: Wilson (1927), JASA 22:209-212; clustered as in `intervals.effective_size`.
@@ -133,22 +144,18 @@ def proportion(
     (0.354, 0.489)
     """
     values = as_column(successes, "successes")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
-    )
-    if (absent := sample.find_absence(values, frame)) is not None:
+    frame = make_frame(TargetOptions, options, scale=(0.0, 1.0))
+    if (absent := find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("proportion takes successes 0 or 1; for part shares in [0, 1] use share")
     ones = np.ones(len(values))
-    return _share(values, ones, sample.cluster_index(clusters, len(values)), frame, whole=True)
+    return _share(values, ones, cluster_index(clusters, len(values)), frame, whole=True)
 
 
 def mean_share(
-    values: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    values: ArrayLike, clusters: Clusters = None, **options: Unpack[TargetOptions]
+) -> Estimate | Unmeasured:
     """Mean of part shares (sub-goals reached) with Wilson's interval at the effective size.
 
     Source: as `proportion`; a yes or no has the largest variance of all values in [0, 1] with its
@@ -158,22 +165,21 @@ def mean_share(
     0.5
     """
     numbers = as_column(values, "values")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
-    )
-    if (absent := sample.find_absence(numbers, frame)) is not None:
+    frame = make_frame(TargetOptions, options, scale=(0.0, 1.0))
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
     if numbers.min() < 0 or numbers.max() > 1:
         raise DataError(f"share takes values in [0, 1]; found {numbers.min()!r}, {numbers.max()!r}")
     ones = np.ones(len(numbers))
-    return _share(numbers, ones, sample.cluster_index(clusters, len(numbers)), frame, whole=False)
+    return _share(numbers, ones, cluster_index(clusters, len(numbers)), frame, whole=False)
 
 
 def ratio(
-    numerators: npt.ArrayLike, denominators: npt.ArrayLike, clusters: npt.ArrayLike | None = None,
-    *, target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "errors",
-) -> Estimate | Unmeasured:  # fmt: skip
+    numerators: ArrayLike,
+    denominators: ArrayLike,
+    clusters: Clusters = None,
+    **options: Unpack[TargetOptions],
+) -> Estimate | Unmeasured:
     """Sum over sum, where each numerator counts some of its denominator (recovered errors).
 
     The share is of all counted units, n being their number. A run whose denominator is 0 drops out;
@@ -187,36 +193,29 @@ def ratio(
     top, bottom = as_column(numerators, "numerators"), as_column(denominators, "denominators")
     if top.shape != bottom.shape:
         raise DataError(f"numerators have shape {top.shape}, denominators {bottom.shape}")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit_of_n=unit_of_n, scale=(0.0, 1.0)
-    )
-    dense = sample.cluster_index(clusters, len(top))
-    if (absent := sample.find_absence(np.concatenate([top, bottom]), frame)) is not None:
+    frame = make_frame(TargetOptions, options, unit_of_n="errors", scale=(0.0, 1.0))
+    dense = cluster_index(clusters, len(top))
+    if (absent := find_absence(np.concatenate([top, bottom]), frame)) is not None:
         return absent
     if (top < 0).any() or (top > bottom).any():
         raise DataError("ratio takes numerators between 0 and their denominators")
     if not (bottom > 0).any():
-        return sample.nothing_measured(unmeasured, unit_of_n)
+        return nothing_measured(frame.unmeasured, frame.unit_of_n)
     counted = bottom > 0
     return _share(top[counted], bottom[counted], dense[counted], frame, whole=True)
 
 
 def _share(
-    top: sample.Floats,
-    bottom: sample.Floats,
-    clusters: sample.Ints,
-    frame: EstimateFrame,
-    *,
-    whole: bool,
+    top: Floats, bottom: Floats, clusters: Ints, frame: EstimateFrame, *, whole: bool
 ) -> Estimate | Unmeasured:
     """Sum over sum; `whole` says that numerators count whole units, each a yes or a no."""
     above, below = sum_by_cluster(top, clusters).sums, sum_by_cluster(bottom, clusters).sums
     units = float(below.sum())
     frame = replace(frame, n_tasks=len(below))
     alone = frame.target == "these cases" or len(below) == units
-    why = sample.explain_no_spread(len(below), len(top) if not (whole and alone) else 2, frame)
+    why = explain_no_spread(len(below), len(top) if not (whole and alone) else 2, frame)
     if why:
-        return sample.make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
+        return make_value(float(above.sum()) / units, why, n=round(units), frame=frame)
     if whole and alone:
         mid = float(above.sum()) / units
         low, high = wilson(mid, units, frame.level)
@@ -225,9 +224,7 @@ def _share(
         sums, sizes = (top, bottom) if frame.target == "these cases" else (above, below)
         found, low, high = share_limits(sums, sizes, frame.level, most=units if whole else np.inf)
         mid, method = float(found), "wilson clustered"
-    return sample.make_estimate(
-        (mid, float(low), float(high)), method=method, n=round(units), frame=frame
-    )
+    return make_estimate((mid, low, high), method=method, n=round(units), frame=frame)
 
 
 # Half the pull that shares get (intervals.PRIOR_TASKS): order statistics are conservative already.
@@ -235,10 +232,13 @@ QUANTILE_PRIOR_TASKS = 0.05
 
 
 def quantile(
-    values: npt.ArrayLike, q: float, clusters: npt.ArrayLike | None = None, *,
-    target: Target = "tasks like these", level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit: str = "", unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    values: ArrayLike,
+    q: float,
+    clusters: Clusters = None,
+    *,
+    unit: str = "",
+    **options: Unpack[TargetOptions],
+) -> Estimate | Unmeasured:
     """Sample quantile (.5 the median, .95 p95) with an interval between two observed values.
 
     It is interpolated between the two nearest values. A limit that so few values cannot give is
@@ -253,21 +253,19 @@ def quantile(
     (50.5, 40.0, 61.0)
     """
     numbers = as_column(values, "values")
-    frame = EstimateFrame(
-        target=target, level=level, unmeasured=unmeasured, unit=unit, unit_of_n=unit_of_n
-    )
+    frame = make_frame(TargetOptions, options, unit=unit)
     if not 0 < q < 1:
         raise DataError(f"q is {q!r}; expected a share between 0 and 1, such as 0.95")
-    if (absent := sample.find_absence(numbers, frame)) is not None:
+    if (absent := find_absence(numbers, frame)) is not None:
         return absent
-    dense = sample.cluster_index(clusters, len(numbers))
+    dense = cluster_index(clusters, len(numbers))
     frame = replace(frame, n_tasks=int(np.count_nonzero(np.bincount(dense))))
     ordered, n = np.sort(numbers), len(numbers)
     with np.errstate(all="ignore"):
         value = float(np.quantile(ordered, q))
-    why = sample.explain_no_spread(frame.n_tasks, n, frame)
+    why = explain_no_spread(frame.n_tasks, n, frame)
     if why or ordered[0] == ordered[-1]:
-        return sample.make_value(value, why or ALL_EQUAL, n=n, frame=frame)
+        return make_value(value, why or ALL_EQUAL, n=n, frame=frame)
     size, method = float(n), "order statistics"
     if frame.target == "tasks like these" and frame.n_tasks < n:
         below = numbers <= ordered[nearest_rank(n, q) - 1]
@@ -276,7 +274,7 @@ def quantile(
         size, method = float(found), "order statistics clustered"
     lower, upper = (int(x) for x in ranks(n, size, q, frame.level))
     if lower < 1 and upper > n:
-        return sample.make_value(value, f"too few {unit_of_n}", n=n, frame=frame)
+        return make_value(value, f"too few {frame.unit_of_n}", n=n, frame=frame)
     low = float(ordered[lower - 1]) if lower >= 1 else None
     high = float(ordered[upper - 1]) if upper <= n else None
     open_ends = tuple(
@@ -285,7 +283,7 @@ def quantile(
         if limit is None
     )
     frame = replace(frame, diagnostics=open_ends)
-    return sample.make_estimate((value, low, high), method=method, n=n, frame=frame)
+    return make_estimate((value, low, high), method=method, n=n, frame=frame)
 
 
 def nearest_rank(n: int, q: float) -> int:
@@ -293,7 +291,7 @@ def nearest_rank(n: int, q: float) -> int:
     return max(1, min(n, int(np.ceil(q * n - 1e-9))))
 
 
-def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[sample.Ints, sample.Ints]:
+def ranks(n: int, size: ArrayLike, q: float, level: float) -> tuple[Ints, Ints]:
     """Ranks from 1 of the two order statistics that hold the q quantile between them.
 
     Exact for an effective `size`, shape (...,), equal to n: the values below the quantile number
@@ -321,21 +319,20 @@ def ranks(n: int, size: npt.ArrayLike, q: float, level: float) -> tuple[sample.I
 
 
 def weighted_proportion(
-    successes: npt.ArrayLike, probabilities: npt.ArrayLike, clusters: npt.ArrayLike | None = None,
-    *, lost: npt.ArrayLike = (), level: float = 0.95, unmeasured: Mapping[str, int] | None = None,
-    unit_of_n: str = "runs",
-) -> Estimate | Unmeasured:  # fmt: skip
+    successes: ArrayLike,
+    probabilities: ArrayLike,
+    clusters: Clusters = None,
+    *,
+    lost: ArrayLike = (),
+    **options: Unpack[FrameOptions],
+) -> Estimate | Unmeasured:
     """Share of successes among all runs that could have been drawn, each weighed by 1/p.
 
-    Args:
-        successes: shape (n,), 0 or 1, one a run drawn; `n` of the estimate counts them.
-        probabilities: shape (n,), in (0, 1]: with which each of them was drawn.
-        lost: shape (m,), probabilities of drawn runs that should have an answer and have none; they
-            make the worst case, weighed like the others.
-
-    Returns:
-        A share with Wilson's interval at the effective size p(1-p)/v, v being the linearised
-            variance of a ratio of weighted sums over clusters, and never above (sum w)^2/sum w^2.
+    Successes, 0 or 1, are of the runs drawn, `probabilities`, in (0, 1], those with which each was;
+    `lost` the probabilities of drawn runs that should have an answer and have none: they make the
+    worst case, weighed like the others. Wilson's interval at the effective size p(1-p)/v, v being
+    the linearised variance of a ratio of weighted sums over clusters, and never above (sum
+    w)^2/sum w^2.
 
     Source: Hajek (1971), in Foundations of Statistical Inference, 236; Sarndal, Swensson and
     Wretman (1992), Model Assisted Survey Sampling, section 5.7, with the variance between clusters
@@ -353,24 +350,22 @@ def weighted_proportion(
     chances = np.concatenate([drawn, outside])
     if not ((chances > 0) & (chances <= 1)).all():
         raise DataError("weighted_proportion takes probabilities above 0 and up to 1")
-    frame = EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
-    if (absent := sample.find_absence(values, frame)) is not None:
+    frame = make_frame(FrameOptions, options)
+    if (absent := find_absence(values, frame)) is not None:
         return absent
     if not ((values == 0) | (values == 1)).all():
         raise DataError("weighted_proportion takes successes 0 or 1")
-    weights, dense = 1 / drawn, sample.cluster_index(clusters, len(values))
+    weights, dense = 1 / drawn, cluster_index(clusters, len(values))
     above, below = (sum_by_cluster(x, dense).sums for x in (values * weights, weights))
     frame = replace(frame, n_tasks=len(below))
-    if why := sample.explain_no_spread(len(below), len(values), frame):
-        return sample.make_value(float(above.sum() / below.sum()), why, n=len(values), frame=frame)
+    if why := explain_no_spread(len(below), len(values), frame):
+        return make_value(float(above.sum() / below.sum()), why, n=len(values), frame=frame)
     most = float(weights.sum() ** 2 / (weights**2).sum())
-    value, low, high = (float(x) for x in share_limits(above, below, frame.level, most=most))
+    limits = share_limits(above, below, frame.level, most=most)
     beyond = float((1 / outside).sum())
     part, whole = float(above.sum()), float(below.sum()) + beyond
     frame = replace(frame, bounds=(part / whole, (part + beyond) / whole))
-    return sample.make_estimate(
-        (value, low, high), method="hajek, wilson", n=len(values), frame=frame
-    )
+    return make_estimate(limits, method="hajek, wilson", n=len(values), frame=frame)
 
 
 # Disagreement below this share of runs is none worth a second grade.
@@ -388,9 +383,13 @@ class JointTable:
 
 
 def joint_table(
-    outcome: npt.ArrayLike, grade: npt.ArrayLike, clusters: npt.ArrayLike | None = None, *,
-    level: float = 0.95, unmeasured: Mapping[str, int] | None = None,
-) -> JointTable | Unmeasured:  # fmt: skip
+    outcome: ArrayLike,
+    grade: ArrayLike,
+    clusters: Clusters = None,
+    *,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+) -> JointTable | Unmeasured:
     """Cross the outcome of runs with the grade of their trajectories, both 0 or 1.
 
     >>> joint_table([1, 1, 0, 0], [1, 0, 0, 0]).disagreement.value
@@ -416,7 +415,7 @@ def joint_table(
     return JointTable(disagreement=disagreement, limit=limit)
 
 
-def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tuple[float, float]:
+def effective_count(differ: ArrayLike, clusters: Clusters) -> tuple[float, float]:
     """Disagreements and runs at the effective size: n runs of G tasks without one count as G.
 
     There is one run or more, and two clusters or more unless runs are independent.
@@ -427,14 +426,14 @@ def effective_count(differ: npt.ArrayLike, clusters: npt.ArrayLike | None) -> tu
     (0.0, 4.0)
     """
     values = np.asarray(differ, np.float64)
-    tasks = sum_by_cluster(values, sample.cluster_index(clusters, len(values)))
+    tasks = sum_by_cluster(values, cluster_index(clusters, len(values)))
     if len(tasks.sums) == len(values):
         return float(values.sum()), float(len(values))
     value, size = effective_size(tasks.sums, tasks.sizes, most=len(values))
     return float(value * size), float(size)
 
 
-def chance_all(successes: sample.Floats, trials: sample.Floats, k: int) -> sample.Floats:
+def chance_all(successes: Floats, trials: Floats, k: int) -> Floats:
     """Share of the k-subsets of a task's trials that hold successes only: C(c, k) / C(n, k).
 
     Shapes are (...,); every task has at least k trials.
@@ -449,9 +448,8 @@ def chance_all(successes: sample.Floats, trials: sample.Floats, k: int) -> sampl
 
 
 def pass_hat_k(
-    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, *, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:  # fmt: skip
+    successes: ArrayLike, trials: ArrayLike, k: int, **options: Unpack[LevelOptions]
+) -> Estimate | Unmeasured:
     """Chance that k trials of a task all succeed, averaged over tasks; `n` counts tasks.
 
     Successes and trials have shape (tasks,). Tasks with fewer than k trials, 1 or more, count as
@@ -462,13 +460,12 @@ def pass_hat_k(
     >>> pass_hat_k([4, 2, 0], [4, 4, 4], 2).value
     0.3888888888888889
     """
-    return _mean_chance(successes, trials, k, level, unmeasured, turned=False)
+    return _mean_chance(successes, trials, k, turned=False, **options)
 
 
 def pass_at_k(
-    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, *, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:  # fmt: skip
+    successes: ArrayLike, trials: ArrayLike, k: int, **options: Unpack[LevelOptions]
+) -> Estimate | Unmeasured:
     """Chance that at least one of k trials of a task succeeds; all else as `pass_hat_k`.
 
     Source: Chen et al. (2021), Evaluating LLMs trained on code, arXiv:2107.03374, equation 1: 1 -
@@ -478,13 +475,18 @@ def pass_at_k(
     0.5
     """
     failures = np.asarray(trials, dtype=np.float64) - np.asarray(successes, dtype=np.float64)
-    return _mean_chance(failures, trials, k, level, unmeasured, turned=True)
+    return _mean_chance(failures, trials, k, turned=True, **options)
 
 
 def _mean_chance(
-    successes: npt.ArrayLike, trials: npt.ArrayLike, k: int, level: float,
-    unmeasured: Mapping[str, int] | None, *, turned: bool,
-) -> Estimate | Unmeasured:  # fmt: skip
+    successes: ArrayLike,
+    trials: ArrayLike,
+    k: int,
+    *,
+    turned: bool,
+    level: float = 0.95,
+    unmeasured: Mapping[str, int] | None = None,
+) -> Estimate | Unmeasured:
     """Mean over the tasks that have k trials of `chance_all`; `turned`, of what is left to 1."""
     passed, tried = as_column(successes, "successes"), as_column(trials, "trials")
     if passed.shape != tried.shape:

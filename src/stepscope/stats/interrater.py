@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
@@ -181,7 +181,7 @@ MOST_CATEGORIES = 128
 _MOST_CODES = 2**62
 
 
-def _check_ratings(ratings: npt.ArrayLike, categories: int | None) -> tuple[Ints, int]:
+def _check_ratings(ratings: ArrayLike, categories: int | None) -> tuple[Ints, int]:
     """Return ratings as codes, (items, raters), and the number of categories."""
     given = np.asarray(ratings)
     if given.ndim != 2 or given.shape[1] < 2:
@@ -259,28 +259,27 @@ class SharedWeights:
 
 
 def agreement(
-    ratings: npt.ArrayLike, coefficient: CoefficientName = "kappa", *, rng: np.random.Generator,
-    metric: Metric = "nominal", categories: int | None = None,
-    clusters: npt.ArrayLike | None = None, level: float = 0.95, draws: int = 2_000,
+    ratings: ArrayLike,
+    coefficient: CoefficientName = "kappa",
+    *,
+    rng: np.random.Generator,
+    metric: Metric = "nominal",
+    categories: int | None = None,
+    clusters: ArrayLike | None = None,
+    level: float = 0.95,
+    draws: int = 2_000,
     unmeasured: Mapping[str, int] | None = None,
-) -> Estimate | Unmeasured:  # fmt: skip
+) -> Estimate | Unmeasured:
     """Agreement of raters by one coefficient, with the interval of a Bayesian bootstrap over runs.
 
-    Args:
-        ratings: shape (items, raters), categories as codes from 0, -1 where a rater gave none.
-        coefficient: "raw" share of agreeing pairs, Cohen's "kappa" (two raters), "fleiss",
-            Krippendorff's "alpha", "gwet" (AC1; AC2 with a metric), "pabak". All but kappa take any
-            number of raters and missing ratings.
-        metric: how far two categories are apart; "quadratic" is what alpha calls interval,
-            "ordinal" is alpha's alone.
-        categories: how many there are; None counts up to the largest code. Gwet's coefficient and
-            PABAK depend on it.
-        clusters: shape (items,), the run that each item is of.
-
-    Returns:
-        The coefficient, at most 1; `n` counts items with two ratings or more, `n_tasks` the runs
-            behind all items. `Unmeasured` without an item that two raters rated, and ("undefined")
-            where chance alone would always agree.
+    `ratings` have shape (items, raters), categories as codes from 0, -1 where a rater gave none;
+    `clusters` are the runs that items are of. The coefficient is the "raw" share of agreeing pairs,
+    Cohen's "kappa" (two raters), "fleiss", Krippendorff's "alpha", "gwet" (AC1; AC2 with a metric)
+    or "pabak": all but kappa take any number of raters and missing ratings. The metric says how far
+    two categories are apart; "quadratic" is what alpha calls interval, "ordinal" is alpha's alone.
+    Gwet's coefficient and PABAK depend on the number of categories; None counts up to the largest
+    code. `n` counts items with two ratings or more, `n_tasks` the runs behind all items.
+    `Unmeasured` without an item that two raters rated, and where chance alone would always agree.
 
     Source: Cohen (1960, 1968); Fleiss (1971); Krippendorff (2011); Gwet (2008) and his Handbook of
     Inter-Rater Reliability (2014) for missing ratings and AC2; Byrt, Bishop and Carlin (1993) for
@@ -302,9 +301,13 @@ class RatedItems:
     """
 
     def __init__(
-        self, ratings: npt.ArrayLike, weights: SharedWeights, *, categories: int | None = None,
-        clusters: npt.ArrayLike | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        ratings: ArrayLike,
+        weights: SharedWeights,
+        *,
+        categories: int | None = None,
+        clusters: ArrayLike | None = None,
+    ) -> None:
         given, self._q = _check_ratings(ratings, categories)
         self._run, self._weights = sample.cluster_index(clusters, len(given)), weights
         self._raters, self._runs = given.shape[1], int(self._run.max(initial=-1)) + 1
@@ -317,9 +320,14 @@ class RatedItems:
         self._sums: dict[tuple[object, ...], Floats] = {}
 
     def coefficient(
-        self, name: CoefficientName, metric: Metric = "nominal", *, level: float = 0.95,
-        draws: int = 2_000, unmeasured: Mapping[str, int] | None = None,
-    ) -> Estimate | Unmeasured:  # fmt: skip
+        self,
+        name: CoefficientName,
+        metric: Metric = "nominal",
+        *,
+        level: float = 0.95,
+        draws: int = 2_000,
+        unmeasured: Mapping[str, int] | None = None,
+    ) -> Estimate | Unmeasured:
         """Return one coefficient with its interval, as `agreement` does."""
         if not 0 < level < 1:
             raise DataError(f"level is {level!r}; expected a share between 0 and 1, such as 0.95")
@@ -350,10 +358,8 @@ class RatedItems:
         whole = self._repeats @ units
         value = float(value_of(whole[None, :])[0])
         if not np.isfinite(value):
-            return Unmeasured(
-                "undefined",
-                f"{name} has no value: {n} items got one and the same answer from every rater",
-            )
+            why = f"{name} has no value: {n} items got one and the same answer from every rater"
+            return Unmeasured("undefined", why)
         limits: tuple[float | None, float | None] = None, None
         few = self._runs < 2
         tails = (1 - level) / 2, (1 + level) / 2
@@ -369,9 +375,9 @@ class RatedItems:
                 )
             low, high = np.quantile(value_of(self._sums[key]), tails)
             limits = float(low), float(high)
-        unit, why = "share" if name == "raw" else name, (f"{NO_INTERVAL}one run",) if few else ()
+        unit, told = "share" if name == "raw" else name, (f"{NO_INTERVAL}one run",) if few else ()
         frame = EstimateFrame(level=level, unmeasured=unmeasured, unit=unit, unit_of_n="items")
-        frame = replace(frame, n_tasks=self._runs, diagnostics=why)
+        frame = replace(frame, n_tasks=self._runs, diagnostics=told)
         return sample.make_estimate((value, *limits), method="bayesian bootstrap", n=n, frame=frame)
 
     def _weigh(
@@ -416,7 +422,7 @@ class RatedItems:
         return low, high
 
 
-def category_shares(ratings: npt.ArrayLike, *, categories: int | None = None) -> Floats:
+def category_shares(ratings: ArrayLike, *, categories: int | None = None) -> Floats:
     """Share of all ratings that each category got, shape (raters, categories), 0 of a silent rater.
 
     Ratings and categories are as those of `agreement`.
@@ -439,11 +445,9 @@ def first_bad_step(bad: Bools, runs: Ints, places: Ints) -> tuple[Share, Share, 
     any count as the same. By chance: each rater calls its own share of steps bad, whatever stands
     there.
 
-    Args:
-        bad: shape (n, 2), which steps each calls bad, in the order of the runs' steps.
-        runs: shape (n,), the run of each step.
-        places: shape (n,), the place of each step: that of its neighbour is one off; where it
-            falls, another pair begins.
+    `bad`, shape (n, 2), says which steps each calls bad, in the order of the runs' steps; `runs`,
+    (n,), the run of each step; `places`, (n,), its place: that of its neighbour is one off; where
+    it falls, another pair begins.
 
     Source: FirstErrAcc of AgentProcessBench (2026), as ProcessBench counts runs without an error.
 

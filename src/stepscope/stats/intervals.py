@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats.sample import ClusterSums, Floats
@@ -30,7 +30,7 @@ def normal_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def student_quantile(df: npt.ArrayLike, level: float) -> Floats:
+def student_quantile(df: ArrayLike, level: float) -> Floats:
     """Return t of a two-sided interval at `df` degrees of freedom (at least one is taken).
 
     >>> round(float(student_quantile(9, 0.95)), 3)
@@ -43,7 +43,7 @@ def student_quantile(df: npt.ArrayLike, level: float) -> Floats:
     return np.asarray(stdtrit(np.maximum(df, 1.0), (1 + level) / 2))
 
 
-def wilson(value: npt.ArrayLike, n: npt.ArrayLike, level: float) -> tuple[Floats, Floats]:
+def wilson(value: ArrayLike, n: ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Score interval of a proportion `value` seen in `n` units (n may be an effective size).
 
     Source: Wilson (1927), Probable inference, JASA 22:209-212.
@@ -78,7 +78,7 @@ def cluster_variance(sums: Floats, sizes: Floats) -> tuple[Floats, Floats, Float
 
 
 def effective_size(
-    sums: Floats, sizes: Floats, *, most: npt.ArrayLike, prior: float = PRIOR_TASKS
+    sums: Floats, sizes: Floats, *, most: ArrayLike, prior: float = PRIOR_TASKS
 ) -> tuple[Floats, Floats]:
     """Share and effective sample size p(1-p)/v, clipped to [1, most]; v = 0 gives the clusters.
 
@@ -103,7 +103,7 @@ def effective_size(
 
 
 def share_limits(
-    sums: Floats, sizes: Floats, level: float, *, most: npt.ArrayLike
+    sums: Floats, sizes: Floats, level: float, *, most: ArrayLike
 ) -> tuple[Floats, Floats, Floats]:
     """Value, low and high of a clustered share: Wilson at the effective size.
 
@@ -144,7 +144,7 @@ def mean_limits(
 
 
 def poisson_limits(
-    events: npt.ArrayLike, exposure: npt.ArrayLike, level: float, *, spread: npt.ArrayLike = 1.0
+    events: ArrayLike, exposure: ArrayLike, level: float, *, spread: ArrayLike = 1.0
 ) -> tuple[Floats, Floats]:
     """Interval of events per unit of exposure, whose variance is `spread` times a Poisson count's.
 

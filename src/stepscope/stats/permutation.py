@@ -15,12 +15,15 @@ from functools import lru_cache, reduce
 from itertools import combinations
 from math import comb, erfc, exp, gcd, inf, lcm, log, sqrt
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from stepscope.stats.sample import Floats, Ints
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 # Points of the exact null; beyond, the null is drawn (an odd mixture of trial numbers).
 LATTICE = 1 << 18
@@ -35,12 +38,8 @@ Tail = Literal["both", "lower", "upper"]
 def exact_p(cases: Iterable[Case], *, tail: Tail = "both") -> float | None:
     """P of the difference in mean pass rate, from the exact permutation distribution.
 
-    Args:
-        cases: for each case the passes and trials of the first agent, then of the second.
-
-    Returns:
-        P(|difference| >= |observed|), or of the side of `tail`; None where the exact distribution
-            has too many points.
+    `cases` have the passes and trials of the first agent, then of the second. P(|difference| >=
+    |observed|), or of the side of `tail`; None where the distribution has too many points.
 
     Source: Fisher (1935), The Design of Experiments: randomisation within blocks. With one trial
     each it is the exact test of McNemar (1947).
@@ -116,12 +115,9 @@ def convolution_power(chances: Floats, times: int) -> Floats:
 def null_of_failures(tasks: Iterable[tuple[int, int, int]]) -> tuple[int, Floats]:
     """Distribution of failures among marked runs when outcomes are permuted within tasks.
 
-    Args:
-        tasks: for each task its runs, how many of them failed, and how many are marked.
-
-    Returns:
-        The fewest failures that there can be, and the chance of each number from there on; one
-            number alone where no task has marked and other runs, and both outcomes.
+    `tasks` have their runs, how many of them failed, and how many are marked. Returns the fewest
+    failures that there can be, and the chance of each number from there on; one number alone where
+    no task has marked and other runs, and both outcomes.
 
     Source: Mehta, Patel and Gray (1985), J. Am. Stat. Assoc. 80: the exact conditional test of
     independence in several 2 x 2 tables; each is Fisher's.
@@ -173,21 +169,15 @@ FEWEST_AGENTS, MOST_UNIT = 100, 1 << 31
 
 
 def detectable_rise(
-    cases: Iterable[Case], *, alpha: float, margin: float, power: float, alike: bool,
-    rng: np.random.Generator,
-) -> float | None:  # fmt: skip
+    cases: Iterable[Case], *, alpha: float, margin: float, power: float, alike: bool, rng: Generator
+) -> float | None:
     """True rise of the failure rate that `exact_p` finds in a share `power` of repetitions.
 
-    Args:
-        cases: for each case the failures and trials of the first agent, then of the second. The
-            first stays as it is; the second is drawn anew, and worse.
-        alike: both are taken for one agent: what the second did says how often the first fails.
-        alpha: the p at which a rise is found, upper tail.
-        margin: a rise is found where the observed one is above it, too.
-
-    Returns:
-        The rise; infinite where failing always is not found so often; None where the exact null has
-        too many points.
+    `cases` have the failures and trials of the first agent, which stays as it is, then of the
+    second, which is drawn anew, and worse; if `alike`, both are taken for one agent: what the
+    second did says how often the first fails. A rise is found at a p of `alpha`, upper tail, where
+    the observed one is above `margin`, too. Infinite where failing always is not found so often;
+    None where the exact null has too many points.
 
     Source: Power of `exact_p` at agents drawn from what the runs allow: failures come by chance in
     each case, rates differ between cases by a beta distribution, and the variance within cases has
@@ -260,18 +250,14 @@ MOST_RATIO = 16
 
 
 def detectable_ratio(
-    trials: PairedTrials, *, alpha: float, margin: float, power: float, rng: np.random.Generator
+    trials: PairedTrials, *, alpha: float, margin: float, power: float, rng: Generator
 ) -> float | None:
     """True ratio of lengths that permuted ranks find in a share `power` of repetitions.
 
-    Args:
-        trials: logarithms of lengths; both agents are taken for one, and the second gets slower.
-        alpha: the p at which it is found, upper tail.
-        margin: it is found where the ratio of medians is above it, too.
-
-    Returns:
-        The ratio; infinite where none is found so often; None where lengths do not vary in cases,
-        or are more than can be drawn often.
+    `trials` hold logarithms of lengths; both agents are taken for one, and the second gets slower.
+    It is found at a p of `alpha`, upper tail, where the ratio of medians is above `margin`, too.
+    Infinite where none is found so often; None where lengths do not vary in cases, or are more than
+    can be drawn often.
 
     Source: As `detectable_rise`; lengths of a case are taken as log-normal, with one spread in all
     cases, and p is that of the normal with the exact variance of the permutation.
@@ -365,9 +351,8 @@ def pair_trials(
 
 
 def shuffled_p(
-    trials: PairedTrials, *, rng: np.random.Generator, draws: int, tail: Tail = "both",
-    alpha: float = 1.0,
-) -> tuple[float, str]:  # fmt: skip
+    trials: PairedTrials, *, rng: Generator, draws: int, tail: Tail = "both", alpha: float = 1.0
+) -> tuple[float, str]:
     """P of the mean difference over one case or more, labels permuted within cases; how it came.
 
     How far above `alpha` it lies is not asked: few draws tell that it does.
@@ -383,7 +368,9 @@ def shuffled_p(
     widest = np.abs(deviations).max()
     trials = replace(trials, values=deviations / widest if widest > 0 else deviations)
     seen = float(trials.differences().sum())
-    bound = _tie_threshold(seen, tail)
+    # What counts as far out as `seen`: a hair nearer, for sums of floats.
+    hair = TIE * (1 + abs(seen))
+    bound = {"both": abs(seen) * (1 - TIE) - TIE, "lower": seen + hair, "upper": seen - hair}[tail]
     shapes = Counter(zip(trials.first.tolist(), trials.second.tolist(), strict=True))
     if sum(count * log(comb(a + b, b)) for (a, b), count in shapes.items()) <= log(ENUMERATED):
         # The sum of differences under every assignment of labels, cases having mean 0.
@@ -411,15 +398,7 @@ def shuffled_p(
     return (1 + hits) / (1 + drawn), "permutation drawn"
 
 
-def _tie_threshold(seen: float, tail: Tail) -> float:
-    """Return what counts as far out as `seen`: a hair nearer, for sums of floats."""
-    if tail == "both":
-        return abs(seen) * (1 - TIE) - TIE
-    hair = TIE * (1 + abs(seen))
-    return seen + hair if tail == "lower" else seen - hair
-
-
-def _draw_sums(trials: PairedTrials, rng: np.random.Generator, draws: int) -> Floats:
+def _draw_sums(trials: PairedTrials, rng: Generator, draws: int) -> Floats:
     """Sum of differences under random hand-outs, cases having mean 0 and permuted by shape."""
     null = np.zeros(draws)
     starts = np.cumsum(trials.first + trials.second) - trials.first - trials.second

@@ -35,24 +35,26 @@ class FigureRuns:
     unmeasured: Mapping[str, int]  # runs of the agent without the figure, by kind
 
 
+# The runs of two agents.
+Sides = tuple[FigureRuns, FigureRuns]
+
+
 def rank_flips(
-    agents: Sequence[str], outcome: Sequence[FigureRuns],
-    figures: Mapping[str, Sequence[FigureRuns]], *, fewer_is_better: Collection[str],
-    units: Mapping[str, str], rng: np.random.Generator, draws: int = DRAWS,
-) -> RankFlips | Unmeasured:  # fmt: skip
+    agents: Sequence[str],
+    outcome: Sequence[FigureRuns],
+    figures: Mapping[str, Sequence[FigureRuns]],
+    *,
+    fewer_is_better: Collection[str],
+    units: Mapping[str, str],
+    rng: np.random.Generator,
+    draws: int = DRAWS,
+) -> RankFlips | Unmeasured:
     """Find the pairs of agents that outcome and a figure order differently, beyond chance.
 
-    Args:
-        agents: names.
-        outcome: the outcomes of each agent, 0 or 1.
-        figures: by name, a figure of the path of each agent.
-        fewer_is_better: the figures of which less is better; of the others more is.
-        units: the units of figures that are no shares.
-        draws: permutations drawn where the null is not exact; more where Holm asks for more.
-
-    Returns:
-        The flips; `Unmeasured` where no two agents share two cases with an outcome and two with one
-            of the figures.
+    `outcome` has the outcomes of each agent, 0 or 1, `figures` a figure of the path of each, by
+    name; `units` are of those that are no shares. `draws` are taken where the null is not exact,
+    more where Holm asks for more. `Unmeasured` where no two agents share two cases with an outcome
+    and two with one of the figures.
 
     Source: The larger of two one-sided p, each by permuting within cases (`compare_paired`), tests
     that both orders hold: Berger (1982), Technometrics 24:295-300. That of the outcome is the gate
@@ -70,9 +72,8 @@ def rank_flips(
         raise DataError(f"rank_flips takes an entry for each of {len(agents)} agents")
     tested = _shared_figures(outcome, figures)
     if not tested:
-        return Unmeasured(
-            "insufficient_data", "no two groups share two tasks with an outcome and a path figure"
-        )
+        why = "no two groups share two tasks with an outcome and a path figure"
+        return Unmeasured("insufficient_data", why)
     found: list[Flip] = []
     alpha = FLIP_ALPHA / len(tested)
     for pair, keys in tested.items():
@@ -96,10 +97,14 @@ def rank_flips(
                 p = len(tested) * max(ahead.p, p_path)
                 if key in behind and p <= FLIP_ALPHA:
                     flip = Flip(
-                        first=agents[first], second=agents[second], figure=key,
-                        outcome=ahead.effect, path=behind[key].effect,
-                        p=max(ahead.p, behind[key].p), p_adjusted=p,
-                    )  # fmt: skip
+                        first=agents[first],
+                        second=agents[second],
+                        figure=key,
+                        outcome=ahead.effect,
+                        path=behind[key].effect,
+                        p=max(ahead.p, behind[key].p),
+                        p_adjusted=p,
+                    )
                     found.append(flip)
     return RankFlips(
         flips=tuple(found),
@@ -133,9 +138,8 @@ def _count_shared(agents: Sequence[FigureRuns]) -> Floats:
 
 
 def _show_order(
-    sides: tuple[FigureRuns, FigureRuns], tail: Tail, unit: str, alpha: float, draws: int,
-    rng: np.random.Generator,
-) -> Comparison | None:  # fmt: skip
+    sides: Sides, tail: Tail, unit: str, alpha: float, draws: int, rng: np.random.Generator
+) -> Comparison | None:
     """Return the first minus the second where it is shown to lie on one side; None elsewhere."""
     first, second = sides
     # First the side: a p of very uneven values may be small on the other one too.

@@ -38,15 +38,10 @@ def sigma(
     Where the spread differs between steps more than chance allows, as it does when a judge is sure
     of some steps and not of others, the degrees of freedom shrink to what the spreads support.
 
-    Args:
-        scores: shape (n,), one score each time a step was scored.
-        steps: shape (n,), which step each score is of; steps scored once are only counted.
-        quantum: distance of neighbouring scores of a judge that answers in steps, such as 0.1.
-
-    Returns:
-        Sigma in the unit of the scores; `n` counts scorings of repeated steps, `n_tasks` those
-            steps. `Unmeasured` when no step was scored twice, and ("undefined") when all repeats
-            agree and no quantum says how coarse the scores are.
+    `steps` says which step each score is of; steps scored once are only counted. `quantum` is the
+    distance of neighbouring scores of a judge that answers in steps, such as 0.1. In the unit of
+    the scores; `n` counts scorings of repeated steps, `n_tasks` those steps. `Unmeasured` when no
+    step was scored twice, and when all repeats agree and no quantum says how coarse scores are.
 
     Source: Bland and Altman (1996), BMJ 313:744, for the pooled within-subject deviation; its
     interval s * sqrt(df / chi2); Satterthwaite (1946), Biometrics Bulletin 2:110-114, for df where

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import SupportsFloat, TypedDict
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike, NDArray
 
 from stepscope.errors import DataError
 from stepscope.values import (
@@ -28,9 +29,11 @@ from stepscope.values import (
     UnmeasuredKind,
 )
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+# The task (or run) of each row; None where rows are independent.
+Clusters = ArrayLike | None
 
 # Codes beyond this many times the rows are renumbered first, so that bincount stays small.
 SPARSE_CODES = 4
@@ -55,7 +58,7 @@ def codes(labels: Iterable[object]) -> Ints:
     return np.fromiter(map(number.__getitem__, rows), dtype=np.int64, count=len(rows))
 
 
-def cluster_index(clusters: npt.ArrayLike | None, n: int) -> Ints:
+def cluster_index(clusters: Clusters, n: int) -> Ints:
     """Return a dense cluster number for each of `n` rows; None makes every row its own cluster."""
     if clusters is None:
         return np.arange(n, dtype=np.int64)
@@ -69,7 +72,7 @@ def cluster_index(clusters: npt.ArrayLike | None, n: int) -> Ints:
     return given.astype(np.int64, copy=False)
 
 
-def sum_by_cluster(values: Floats, clusters: npt.ArrayLike | None) -> ClusterSums:
+def sum_by_cluster(values: Floats, clusters: Clusters) -> ClusterSums:
     """Sum values by cluster; clusters without rows are left out.
 
     >>> sum_by_cluster(np.array([1.0, 0.0, 1.0]), [7, 7, 9]).sums.tolist()
@@ -83,7 +86,7 @@ def sum_by_cluster(values: Floats, clusters: npt.ArrayLike | None) -> ClusterSum
     return ClusterSums(sums[sizes > 0], sizes[sizes > 0])
 
 
-def trials_per_task(successes: npt.ArrayLike, tasks: npt.ArrayLike) -> tuple[Ints, Ints]:
+def trials_per_task(successes: ArrayLike, tasks: ArrayLike) -> tuple[Ints, Ints]:
     """Count successes and trials of each task, both of shape (tasks,): what `pass_hat_k` takes.
 
     >>> [x.tolist() for x in trials_per_task([True, False, True], ["a", "a", "b"])]
@@ -100,7 +103,7 @@ CACHED = 160_000
 
 
 def bootstrap_ratio(
-    sums: npt.ArrayLike, sizes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 2_000
+    sums: ArrayLike, sizes: ArrayLike, *, rng: np.random.Generator, draws: int = 2_000
 ) -> Floats:
     """Sum of sums over sum of positive sizes in each of `draws` resamples of 20 or more clusters.
 
@@ -197,10 +200,43 @@ class EstimateFrame:
     scale: tuple[float, float] | None = None
     bounds: tuple[float, float] | None = None
     n_tasks: int = 0
-    diagnostics: tuple[str, ...] = field(default=())
+    diagnostics: tuple[str, ...] = ()
 
 
-def as_column(values: npt.ArrayLike, name: str) -> Floats:
+class LevelOptions(TypedDict, total=False):
+    """Keywords of most statistics; defaults are those of `EstimateFrame`."""
+
+    level: float
+    unmeasured: Mapping[str, int] | None
+
+
+class FrameOptions(LevelOptions, total=False):
+    """The same where a row may be anything: a run, unless the statistic says otherwise."""
+
+    unit_of_n: str
+
+
+class TargetOptions(FrameOptions, total=False):
+    """The same of a statistic that can also speak of these cases alone."""
+
+    target: Target
+
+
+def make_frame(
+    kind: type,
+    options: FrameOptions,
+    *,
+    unit: str = "share",
+    unit_of_n: str = "runs",
+    scale: tuple[float, float] | None = None,
+) -> EstimateFrame:
+    """Return the frame of options of this kind; any other keyword raises `TypeError`."""
+    if unknown := options.keys() - kind.__annotations__.keys():
+        raise TypeError(f"got an unexpected keyword argument {min(unknown)!r}")
+    return replace(EstimateFrame(unit=unit, unit_of_n=unit_of_n, scale=scale), **options)
+
+
+def as_column(values: ArrayLike, name: str) -> Floats:
     """Return values as floats of shape (n,)."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1:
@@ -209,7 +245,7 @@ def as_column(values: npt.ArrayLike, name: str) -> Floats:
 
 
 def case_labels(
-    asked: str, values: Sequence[Floats], cases: Sequence[npt.ArrayLike]
+    asked: str, values: Sequence[Floats], cases: Sequence[ArrayLike]
 ) -> list[list[object]]:
     """Return the cases of several groups as lists, one label a value.
 
@@ -236,10 +272,8 @@ def find_absence(values: Floats, frame: EstimateFrame) -> Unmeasured | None:
         return nothing_measured(frame.unmeasured, frame.unit_of_n)
     bad = len(values) - int(np.isfinite(values).sum())
     if bad:
-        return Unmeasured(
-            "missing_input",
-            f"{bad} of {len(values)} values are not finite; count them as unmeasured instead",
-        )
+        why = f"{bad} of {len(values)} values are not finite; count them as unmeasured instead"
+        return Unmeasured("missing_input", why)
     return None
 
 
@@ -256,8 +290,12 @@ def make_value(value: float, why: str, *, n: int, frame: EstimateFrame) -> Estim
     return make_estimate((value, None, None), method="none", n=n, frame=frame)
 
 
+# A value with its lower and upper limit, numbers or arrays of one.
+Limits = tuple[SupportsFloat, SupportsFloat | None, SupportsFloat | None]
+
+
 def make_estimate(
-    limits: tuple[float, float | None, float | None], *, method: str, n: int, frame: EstimateFrame
+    limits: Limits, *, method: str, n: int, frame: EstimateFrame
 ) -> Estimate | Unmeasured:
     """Build the Estimate of `limits` (value, low, high), or say that its numbers overflow."""
     value, low, high = (None if x is None else float(x) for x in limits)

@@ -11,11 +11,11 @@ queue has the share 1 / runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Unpack
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats import sample
@@ -32,9 +32,7 @@ SURE = 9.0
 _HOLD = np.array([0.25, 1.0])
 
 
-def draw_shares(
-    p: npt.ArrayLike, n: int, *, uniform: float = UNIFORM_UNCALIBRATED
-) -> sample.Floats:
+def draw_shares(p: ArrayLike, n: int, *, uniform: float = UNIFORM_UNCALIBRATED) -> sample.Floats:
     """Return the share of a draw of each run, shape (runs,), summing to 1; none is above 1/n.
 
     `p` is the judge's probability that the run fails, `n` how many labels are planned. `uniform` of
@@ -66,7 +64,7 @@ def draw_shares(
     return np.asarray(shares)
 
 
-def draw(shares: npt.ArrayLike, n: int, rng: np.random.Generator) -> sample.Ints:
+def draw(shares: ArrayLike, n: int, rng: np.random.Generator) -> sample.Ints:
     """Return `n` different places, drawn with probability n times their share, in random order.
 
     `shares` are those of `draw_shares` for the same n. An annotator may stop anywhere.
@@ -86,7 +84,7 @@ def draw(shares: npt.ArrayLike, n: int, rng: np.random.Generator) -> sample.Ints
     return np.asarray(rng.permutation(order[chosen]), np.int64)
 
 
-def saved_width(p: npt.ArrayLike, shares: npt.ArrayLike) -> float:
+def saved_width(p: ArrayLike, shares: ArrayLike) -> float:
     """Return the share of the interval's width that these draws save against uniform ones.
 
     As `p` has it. It is 0 for a judge that is equally sure of both of its verdicts; below
@@ -109,7 +107,7 @@ def saved_width(p: npt.ArrayLike, shares: npt.ArrayLike) -> float:
 
 
 def recalibrate(
-    p: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, shares: npt.ArrayLike
+    p: ArrayLike, labelled: ArrayLike, labels: ArrayLike, shares: ArrayLike
 ) -> sample.Floats:
     """Return `p` with its log odds shifted and stretched to what people said, shape (runs,).
 
@@ -149,10 +147,13 @@ def recalibrate(
 
 
 def drawn_rate(
-    p: npt.ArrayLike, labelled: npt.ArrayLike, labels: npt.ArrayLike, shares: npt.ArrayLike,
-    clusters: npt.ArrayLike | None = None, *, level: float = 0.95,
-    unmeasured: Mapping[str, int] | None = None, unit_of_n: str = "labels",
-) -> Estimate | Unmeasured:  # fmt: skip
+    p: ArrayLike,
+    labelled: ArrayLike,
+    labels: ArrayLike,
+    shares: ArrayLike,
+    clusters: sample.Clusters = None,
+    **options: Unpack[sample.FrameOptions],
+) -> Estimate | Unmeasured:
     """Rate of failures of the process that all runs come from, from labels drawn with `shares`.
 
     The mean of `p` over all runs, corrected by the mean of (label - p) / (runs * share) over the
@@ -169,11 +170,11 @@ def drawn_rate(
     0.7
     """
     chances, said = _probabilities(p), sample.as_column(labels, "labels")
-    frame = sample.EstimateFrame(level=level, unmeasured=unmeasured, unit_of_n=unit_of_n)
+    frame = sample.make_frame(sample.FrameOptions, options, unit_of_n="labels")
     if (absent := sample.find_absence(np.concatenate([said, chances]), frame)) is not None:
         return absent
     if not len(said):
-        return Unmeasured("insufficient_data", f"no {unit_of_n}")
+        return Unmeasured("insufficient_data", f"no {frame.unit_of_n}")
     places, given = np.asarray(labelled, np.int64), sample.as_column(shares, "shares")
     if not (places.shape == said.shape == given.shape and (given > 0).all()):
         raise DataError("drawn_rate takes one place, one label and one share above 0 a label")
@@ -184,7 +185,7 @@ def drawn_rate(
     tasks = sample.cluster_index(clusters, runs)
     by_task = sample.sum_by_cluster(corrections, tasks[places])
     value, groups = float(chances.mean() + corrections.mean()), len(by_task.sums)
-    bounds = (0.0, 1.0) if sample.count_losses(unmeasured) else None
+    bounds = (0.0, 1.0) if sample.count_losses(frame.unmeasured) else None
     frame = replace(frame, n_tasks=groups, bounds=bounds)
     value = min(max(value, 0.0), 1.0)
     if groups < 2:
@@ -197,12 +198,12 @@ def drawn_rate(
     # pseudo-case, one error is added, that fades with those which were seen.
     errors = int((np.abs(said - chances[places]) > 0.5).sum())
     variance = float(of_labels + of_runs) + 1 / (1 + errors) / n**2
-    half = float(student_quantile(even - 1, level)) * variance**0.5
+    half = float(student_quantile(even - 1, frame.level)) * variance**0.5
     limits = (value, max(value - half, 0.0), min(value + half, 1.0))
     return sample.make_estimate(limits, method="drawn, t", n=n, frame=frame)
 
 
-def _probabilities(p: npt.ArrayLike) -> sample.Floats:
+def _probabilities(p: ArrayLike) -> sample.Floats:
     chances = sample.as_column(p, "probabilities")
     if not ((chances >= 0) & (chances <= 1)).all():
         raise DataError("a judge's probabilities lie in [0, 1]; leave out runs without one")

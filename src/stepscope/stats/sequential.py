@@ -12,7 +12,7 @@ from __future__ import annotations
 from math import ceil, log
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import ArrayLike
 
 from stepscope.errors import DataError
 from stepscope.stats.sample import Floats, as_column
@@ -27,7 +27,7 @@ _FACTOR = 6.183
 _REPLICATIONS, _MOST = 1_000, 4_000
 
 
-def betting_evidence(differences: npt.ArrayLike, threshold: float) -> Floats:
+def betting_evidence(differences: ArrayLike, threshold: float) -> Floats:
     """Evidence after each unit that the mean of the differences is above the threshold, as a log.
 
     Shape (..., n), each in [-1, 1]; the threshold in (-1, 1). For "below" negate both.
@@ -44,7 +44,7 @@ def betting_evidence(differences: npt.ArrayLike, threshold: float) -> Floats:
     return np.asarray(np.logaddexp.reduce(wealth, axis=0) - log(len(STAKES)))
 
 
-def betting_limits(differences: npt.ArrayLike, alpha: float = ALPHA) -> tuple[float, float]:
+def betting_limits(differences: ArrayLike, alpha: float = ALPHA) -> tuple[float, float]:
     """Lower and upper limit of a mean difference, each true at every look with chance 1 - alpha.
 
     >>> low, high = betting_limits([0.0] * 90 + [1.0, -1.0] * 5)

@@ -185,11 +185,15 @@ def anthropic(situation: Situation, text: str) -> bytes | None:
     if situation not in reasons:
         return None
     found = {
-        "id": "msg_1", "type": "message", "role": "assistant", "model": SNAPSHOT,
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": SNAPSHOT,
         "content": [{"type": "text", "text": text}],
-        "stop_reason": reasons[situation], "stop_sequence": None,
+        "stop_reason": reasons[situation],
+        "stop_sequence": None,
         "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": OUTPUT_TOKENS},
-    }  # fmt: skip
+    }
     return msgspec.json.encode(found)
 
 
@@ -212,13 +216,12 @@ REQUEST = Request(
 Outcome = Reply | BaseException
 
 
-class ModelSubject:
+class ModelSubject(NamedTuple):
     """What opens models, and a server at which they are opened."""
 
-    def __init__(self, opener: Opener, wire: Wire, server: ModelServer) -> None:
-        self.opener = opener
-        self.wire = wire
-        self.server = server
+    opener: Opener
+    wire: Wire
+    server: ModelServer
 
     def opened(self, base: str = "") -> Model:
         """Return the model, at the server or at another address."""
@@ -489,11 +492,12 @@ def _describe_outcome(found: Outcome) -> str:
 Rule = Callable[[ModelSubject], Iterator[str]]
 
 RULES: tuple[Rule, ...] = (
-    is_called_as_it_was_opened, keeps_everything_that_came, asks_in_the_order_that_is_cached,
-    asks_once, says_why_the_model_stopped, hands_on_what_does_not_fit, says_whether_to_ask_again,
-    tells_what_is_no_reply, tells_that_nobody_listens, reads_up_to_a_cap, unpacks,
-    follows_no_redirect, keeps_its_key, can_be_given_up, asks_many_at_once, works_on_another_loop,
-)  # fmt: skip
+    *(is_called_as_it_was_opened, keeps_everything_that_came, asks_in_the_order_that_is_cached),
+    *(asks_once, says_why_the_model_stopped, hands_on_what_does_not_fit),
+    *(says_whether_to_ask_again, tells_what_is_no_reply, tells_that_nobody_listens),
+    *(reads_up_to_a_cap, unpacks, follows_no_redirect, keeps_its_key),
+    *(can_be_given_up, asks_many_at_once, works_on_another_loop),
+)
 
 
 class ModelFault(AssertionError):
