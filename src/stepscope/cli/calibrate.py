@@ -23,18 +23,11 @@ if TYPE_CHECKING:
 
 
 Rubric = Annotated[
-    str | None,
-    Option(
-        metavar="NAME",
-        help="One rubric, or a set such as axes. Default: all.",
-    ),
+    str | None, Option(metavar="NAME", help="One rubric, or a set such as axes. Default: all.")
 ]
 Raters = Annotated[
     str | None,
-    Option(
-        metavar="NAME,...",
-        help="Only these raters: names or families, or prefixes of them.",
-    ),
+    Option(metavar="NAME,...", help="Only these raters: names or families, or prefixes of them."),
 ]
 
 
@@ -170,12 +163,7 @@ def judge_(
     names = None if raters is None else [name.strip() for name in raters.split(",")]
     with options.open_existing(store) as notebook:
         view = notebook.calibrate_judge(
-            rubric,
-            where=where,
-            since=since,
-            raters=names,
-            rubric_version=rubric_version,
-            seed=seed,
+            rubric, where=where, since=since, raters=names, rubric_version=rubric_version, seed=seed
         )
         terminal.print_view(view, as_json=as_json)
     decided = any(one.decision.outcome != "undecided" for one in view.value)

@@ -96,10 +96,7 @@ RubricVersion = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    Option(
-        min=0,
-        help="Seed of the random draws. Default: from stepscope.toml, or else 0.",
-    ),
+    Option(min=0, help="Seed of the random draws. Default: from stepscope.toml, or else 0."),
 ]
 
 Markdown = Annotated[bool, Option("--markdown", help="Print Markdown.")]

@@ -89,13 +89,12 @@ def correct_share(
     if len(kinds) == 2:
         other = stats.rogan_gladen(codes, places, said, shares=shares, rng=rng)
     weak = stats.explain_weakness(codes, places, kinds)
-    return _share(rate, weak, other, chosen, of.start_ns[runs], votes.setups[runs], "run")
+    return _share(rate, weak, other, chosen, of.start_ns[runs], votes.setups[runs])
 
 
 def correct_scores(
     labels: LabelledRuns,
     scores: dict[Item, float],  # a judge's, by run and step
-    *,
     starts: Texts,  # when the run of each score began; both arrays are aligned with `scores`
     setups: Texts,  # snapshot and prompt of each score
     clusters: Ints,
@@ -111,17 +110,11 @@ def correct_scores(
     )
     weak = stats.explain_weakness(np.zeros(len(scores)), places, ("a score",))
     other = Unmeasured("not_applicable", "it is of yes and no, not of scores")
-    return _share(mean, weak, other, chosen, starts, setups, "step")
+    return _share(mean, weak, other, chosen, starts, setups)
 
 
 def _share(
-    rate: Figure,
-    weak: str,
-    other: Figure,
-    chosen: RateLabels,
-    starts: Texts,
-    setups: Texts,
-    unit: str,
+    rate: Figure, weak: str, other: Figure, chosen: RateLabels, starts: Texts, setups: Texts
 ) -> CorrectedShare:
     return CorrectedShare(
         rate=rate,
@@ -130,13 +123,11 @@ def _share(
         n_labels=len(chosen.places),
         n_judged=len(setups),
         refused=chosen.refused,
-        warnings=tuple(_warn(chosen.decided, starts, setups, chosen.places, unit)),
+        warnings=tuple(_warn(chosen.decided, starts, setups, chosen.places)),
     )
 
 
-def _warn(
-    labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints, unit: str
-) -> Iterator[str]:
+def _warn(labels: Sequence[Label], starts: Texts, setups: Texts, places: Ints) -> Iterator[str]:
     """Yield what weakens a corrected rate: old labels, and a judge that has changed since."""
     given = [one.given_at for one in labels if one.given_at is not None]
     began = [int(one) for one in starts.tolist() if one is not None]
@@ -145,7 +136,7 @@ def _warn(
     seen = set(setups[places].tolist())
     new = sum(setup is not None and setup not in seen for setup in setups.tolist())
     if new and len(places):
-        share = format_percent(new / len(setups))
+        share, unit = format_percent(new / len(setups)), "run" if labels[0].step is None else "step"
         yield (
             f"the judge has changed: {format_count(new, unit)} ({share}) were judged by a model "
             f"or prompt that judged no labelled {unit}"

@@ -470,22 +470,16 @@ def measure_scores(
                     setups.append(f"{record.judge} {record.prompt}")
             places = np.array(at_of, np.int64)
             clusters, starts = table.clusters[places], table.runs.start_ns[places]
-            mean: Figure = stats.mean_share(
-                [*scores.values()], clusters, unmeasured=lost, unit_of_n="steps"
-            )
-            fixed = None
-            if scores and even:
-                fixed = correct_scores(
-                    labels, scores, starts=starts, setups=text_array(setups), clusters=clusters
-                )
+            values, name = [*scores.values()], name_group(of)
+            mean: Figure = Unmeasured("not_applicable", "runs were drawn with unequal chances")
+            if even:
+                mean = stats.mean_share(values, clusters, unmeasured=lost, unit_of_n="steps")
             if isinstance(mean, Estimate):
                 mean = replace(mean, unit="score")
-            if not even:
-                mean = Unmeasured("not_applicable", "runs were drawn with unequal chances")
+            given = labels if even else NO_LABELS
+            fixed = correct_scores(given, scores, starts, text_array(setups), clusters)
             if scores or lost:
-                yield types.ScoreMean(
-                    judge=one.asked.judge, group=name_group(of), mean=mean, corrected=fixed
-                )
+                yield types.ScoreMean(judge=one.asked.judge, group=name, mean=mean, corrected=fixed)
 
 
 AGAIN, SILENT = "turns when asked again", "turns without the agent's words"

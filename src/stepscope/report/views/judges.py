@@ -91,7 +91,7 @@ def tabulate_corrected(found: Panels) -> doc.Table:
         if fixed.refused:
             notes[f"{name}, labels for no rate: {format_counts(fixed.refused)}"] = None
         notes |= {f"{names[judge]}: {warning}": None for warning in fixed.warnings}
-    head = ("", *_who(found), "says", "corrected", "labels of", "Rogan-Gladen", "")
+    head = ("", *_who(found), "says", "corrected", "labels of", "Rogan-Gladen", "shown as")
     return make_sheet("corrected", "Corrected by people's labels", head, rows, tuple(notes))
 
 
