@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/stepscope"
 
-LINES = 93495
+LINES = 93500
 MODULES = 287
 MODULES_OF_A_FOLDER = {"formats": 24}
 MODULES_OF_ANY_FOLDER = 14

@@ -22,7 +22,7 @@ ARGUMENT, TOLD, ENDING = (
 )
 INVENTED = "pay: card 'c_1' was said nowhere before"
 WRONG = "says 57.00 as refund, the result at 2 says 47.00"
-UNDONE = "says 'I have cancelled W123456.', but no earlier call did it"
+UNDONE = "says 'I have cancelled W123456.', but no earlier call does this"
 ASKED, BYE = user("pay it"), user("thank you")
 
 

@@ -83,7 +83,10 @@ def test_the_command_names_the_run_or_its_id_where_names_repeat() -> None:
         score_runs(store)
         report = build_report(store)
         commands = {run.id[0]: run.command for run in report.look_first}
-    assert report.not_claimed[0] == "how often the suspect steps are right (no labels here)"
+    assert (
+        report.not_claimed[0]
+        == "how often a suspect step is the one that went wrong (no labels here)"
+    )
     assert commands == {
         "a": "stepscope show one",
         "b": "stepscope show 'two words'",
@@ -122,7 +125,8 @@ def test_peoples_labels_are_no_finding_and_are_named_in_what_is_not_claimed() ->
         report = build_report(store, look_first=None)
     assert report.look_first[0].suspects == ()
     assert report.not_claimed[0] == (
-        "how often the suspect steps are right (people's labels are not compared here)"
+        "how often a suspect step is the one that went wrong "
+        "(people's labels are not compared here)"
     )
 
 

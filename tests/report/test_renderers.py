@@ -385,10 +385,10 @@ def test_a_workflow_says_in_how_many_runs_what_verdicts_need_was_recorded() -> N
     counted = msgspec.structs.replace(profile("gpt-4o"), inputs=inputs)
     shown = make_report_document(msgspec.structs.replace(report(), profiles=(counted,)))
     assert (
-        "Recorded in all runs: task, policy text; in none of 52 runs with calls: tool list "
-        "(without it, unknown tools and wrong argument schemas are not detected); in 40 of 52 runs "
-        "with calls (2 cut): results (without them, result interpretation and origins of arguments "
-        "are not checked)"
+        "Recorded in all runs: task, policy text. Tool list: in none of 52 runs with calls "
+        "(without it, unknown tools and wrong argument schemas are not detected). Results: in 40 "
+        "of 52 runs with calls (2 cut) (without them, result interpretation and origins of "
+        "arguments are not checked)"
     ) in " ".join(text.render(shown).split())
     assert "Recorded in" not in text.render(make_report_document(report()))
 

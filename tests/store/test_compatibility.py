@@ -41,7 +41,7 @@ ADDED = {"report": {"checks", "modes"}, "show": {"because", "nobody", "reliabili
 
 # What a report does not cover is said in other words since.
 REWORDED = {
-    "suspect-step accuracy (": "how often the suspect steps are right (",
+    "suspect-step accuracy (": "how often a suspect step is the one that went wrong (",
     "recovery from injected errors (none": "recovery from injected errors (no such errors",
 }
 

@@ -46,8 +46,8 @@ def agree(
     modes: bool = Option(
         False,
         "--modes",
-        help="Compare what judges say of a step that they see alone with what they say of it in "
-        "the whole run.",
+        help="Compare two verdicts on each step: one by a judge that saw only this step, one by "
+        "a judge that saw the whole run.",
     ),
     queue: int | None = Option(
         None, min=1, metavar="N", help="List N runs and steps on which judge families disagree."
@@ -232,10 +232,10 @@ def localise(
     Two things count as labels: steps of failed runs that people marked in the trace, and people's
     verdicts under the rubric named attribution (import --verdicts FILE --rubric attribution
     --human; columns run, step, label). With 30 or more such runs, the ranking is fitted. It is then
-    compared with the default ranking, on runs of tasks that were not used in the fit. The fitted
-    ranking must be better by more than one standard error, and must put at least as many named
-    steps first as the default one does. Then it is saved in STORE.localise.json and orders every
-    list; otherwise nothing is saved, and the exit code is 4.
+    compared with the default ranking, on runs of tasks that were not used in the fit. If the
+    fitted ranking is better by more than one standard error, and puts at least as many named steps
+    first as the default one does, it is saved in STORE.localise.json and orders every list. If not,
+    nothing is saved, and the exit code is 4.
 
     Example: stepscope calibrate localise
     """
@@ -382,9 +382,10 @@ def production(
 ) -> int:
     """Compare the shapes of evaluation runs and production runs.
 
-    Both groups of runs need step scores from the same judge. Every share has an interval. The
-    groups are then formed again many times, with users assigned at random: a change is shown if
-    hardly any of these random groups differ as much. The exit code is 3 if a change is shown.
+    Both groups of runs need step scores from the same judge. Every share has an interval. Then
+    users are divided into two groups at random, many times. A change is shown if two random groups
+    hardly ever differ from each other as much as the real ones. The exit code is 3 if a change is
+    shown.
 
     Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
     'live'"
@@ -406,8 +407,8 @@ def followup(
 ) -> int:
     """Compare shapes of production runs before and after a change.
 
-    The command works like stepscope calibrate production. Use it to see whether the shape that the
-    change was meant to reduce became rarer.
+    The command works like stepscope calibrate production. It shows, for example,
+    whether early collapses are rarer since the change.
 
     Example: stepscope calibrate followup --before "agent_version = '1'" --after "agent_version =
     '2'"

@@ -210,8 +210,8 @@ def update(
 ) -> None:
     """Make the chosen runs the baseline of their workflow.
 
-    The command prints what changes, asks, and writes each file whole or not at all. It refuses runs
-    if their values come from different versions of one measure.
+    The command prints the changes, asks for a yes, and writes each file whole or not at all. It
+    refuses runs if their values come from different versions of one measure.
 
     Example: stepscope baseline update --workflow refunds --where "agent_version = 'v7'"
     """

@@ -119,7 +119,9 @@ def judge(
         False, "--strict-families", help="Refuse a judge of the same model family as the agent."
     ),
     allow_unlocked: bool = Option(
-        False, "--allow-unlocked", help="Let rubrics that are not locked judge evaluation sets."
+        False,
+        "--allow-unlocked",
+        help="Judge evaluation sets under rubrics that are not locked, too.",
     ),
     drift: int | None = Option(
         None,
@@ -131,8 +133,8 @@ def judge(
         None,
         min=20,
         metavar="N",
-        help="Ask again about N runs, each made longer, or with answers or examples in reverse "
-        "order.",
+        help="Ask again about N runs: with the texts twice, with the rubric's answers in reverse "
+        "order, and with its examples in reverse order.",
     ),
     store: options.StorePath = None,
     offline: options.Offline = False,

@@ -236,7 +236,7 @@ def show(
         None, min=0, help="Print this step in full, with the steps around it."
     ),
     steps: str | None = Option(
-        None, metavar="A:B", help="Print the steps from A up to, but not including, B, unfolded."
+        None, metavar="A:B", help="Print the steps from A to B unfolded; B is not among them."
     ),
     store: options.StorePath = None,
     offline: options.Offline = False,

@@ -161,7 +161,7 @@ def _origins(trajectory: model.Trajectory) -> Iterator[Suspicion]:
         if made.step not in shown:
             at = exchange.answer_step
             said = f"{made} = {made.total:.12g} first appears here; {exchange.call.name} is refused"
-            reason = f"{said} with it at step {at}, where the error says {other:.12g}"
+            reason = f"{said} because of it at step {at}, where the error says {other:.12g}"
             yield Suspicion(made.step, "origin", reason, (at,))
 
 

@@ -366,7 +366,7 @@ def _count_inputs(table: tables.RunTable) -> Iterator[types.InputCount]:
 def _not_claimed(rows: Rows, table: tables.RunTable, whole: types.Profile) -> list[str]:
     people = any(name.startswith(f"{records.HUMAN}.") for name in rows.measures())
     why = "people's labels are not compared here" if people else "no labels here"
-    said = [f"how often the suspect steps are right ({why})"]
+    said = [f"how often a suspect step is the one that went wrong ({why})"]
     if "errors.recovered" in whole.notes:
         said.append("recovery from injected errors (no such errors here)")
     if isinstance(whole.shapes, Unmeasured):

@@ -453,21 +453,22 @@ def _tasks(profile: types.Profile) -> str:
 _OF_CALLS = dict.fromkeys(("tools", "arguments", "results"), " with calls")
 
 
-def describe_input(one: types.InputCount) -> str:
+def describe_input(one: types.InputCount, *, name_first: bool = False) -> str:
     """Return in how many runs an input was recorded, and what cannot be told of the others."""
     name, blind = INPUTS[one.input]
     hidden = [f"{n:,} {state}" for state, n in one.lost.items() if state != "not_recorded"]
     how = f" ({', '.join(hidden)})" if hidden else ""
     held, made = one.runs - sum(one.lost.values()), _OF_CALLS.get(one.input, "")
-    said = f"in {f'{held:,}' if held else 'none'} of {one.runs:,} runs{made}{how}: {name}"
+    said = f"in {f'{held:,}' if held else 'none'} of {one.runs:,} runs{made}{how}"
+    said = f"{name[0].upper()}{name[1:]}: {said}" if name_first else f"{said}: {name}"
     return f"{said} ({blind})" if one.lost else said
 
 
 def describe_inputs(profile: types.Profile) -> str:
     """Return which inputs of the verdicts are in the traces, and what cannot be told of others."""
     whole = ", ".join(INPUTS[one.input][0] for one in profile.inputs if not one.lost)
-    lost = [describe_input(one) for one in profile.inputs if one.lost]
-    return "; ".join([f"in all runs: {whole}", *lost] if whole else lost)
+    lost = [describe_input(one, name_first=bool(whole)) for one in profile.inputs if one.lost]
+    return ". ".join([f"in all runs: {whole}", *lost] if whole else lost)
 
 
 def note_unearned(table: types.OutcomeTable, profile: types.Profile) -> dict[str, str]:

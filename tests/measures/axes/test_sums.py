@@ -69,7 +69,8 @@ def test_a_refused_sum_that_nothing_explains_is_a_suspicion_and_no_fault() -> No
     ]
     assert (ranked[0].step, ranked[0].label) == (3, "origin")
     assert (
-        "364 + 210 = 574 first appears here; book is refused with it at step 6" in ranked[0].reason
+        "364 + 210 = 574 first appears here; book is refused because of it at step 6"
+        in ranked[0].reason
     )
 
 

@@ -414,7 +414,7 @@ def _check(step: Step, claim: Claim, acts: Acts, tools: tuple[str, ...] | None) 
     elif not own and _was_said(acts.steps[:here], claim, things):
         return None
     cites = tuple(x.step for x in acts.changed[max(before - 1, 0) : before])
-    return Fault(here, f"says {said}, but no earlier call did it", cites)
+    return Fault(here, f"says {said}, but no earlier call does this", cites)
 
 
 def _was_said(before: Sequence[Step], claim: Claim, things: set[str], also: str = "") -> bool:
@@ -569,7 +569,7 @@ def find_unmade(trajectory: Trajectory, facts: Facts | None) -> Iterator[Fault]:
         did = (_does(x, wish, facts) for x in made if x.step < step.index for wish in wishes)
         if wishes and not any(did):
             said = f"says {texts[reply.index].strip()[:80]!r}"
-            why = f"{said}, but no call after the request at {step.index} did it"
+            why = f"{said}, but no call after the request at step {step.index} does this"
             yield Fault(reply.index, why, (step.index,))
 
 

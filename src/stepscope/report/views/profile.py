@@ -360,10 +360,11 @@ def lay_out_modes(found: failure_modes.FailureModes | Unmeasured) -> doc.Section
     columns = (_COUNTS[0], replace(_COUNTS[1], label="failed runs"), *_COUNTS[2:-1], examples)
     table = doc.Table("modes", columns, rows, corner="Failure modes", own=True)
     left = Counter(VERDICTS[mode.verdict][0] for mode in found.modes if mode not in shown)
-    more = [f"{verdict}: {n:,}" for verdict, n in left.items()]
+    more = [f"{verdict} ({n:,})" for verdict, n in left.items()]
     if unlisted := found.n_modes - len(found.modes):
-        more.append(f"beyond the {len(found.modes):,} that a report keeps: {unlisted:,}")
-    listed = f"Modes not listed here ({found.n_modes - len(shown):,}): {'; '.join(more)}. "
+        more.append(f"rarer than the {len(found.modes):,} that a report keeps ({unlisted:,})")
+    count = values.format_count(found.n_modes - len(shown), "mode")
+    listed = f"{count} not listed here: {', '.join(more)}. "
     lone = f"{found.n_lone:,} of {found.n_signatures:,} error signatures (kinds of error) occur "
     lone += "in too few runs to be a mode." + " In a mode, * stands for any value." * any_value
     lines = (*describe_modes(found), f"{listed if more else ''}{lone}")
