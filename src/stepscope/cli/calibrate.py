@@ -187,10 +187,10 @@ def labels_(
 ) -> int:
     """Say what people's labels can decide, and what they cannot.
 
-    For each rubric, the command prints: how precise a rate computed from these labels is; which
-    labels may not be used for a rate; how many more labels are needed before a judge can be
-    accepted; and whether people agree with each other. The exit code is 4 if there is no label. The
-    columns of FILE are named as in `import --verdicts`.
+    For each rubric, the command prints the precision of a rate that is computed from these labels,
+    the labels that may not be used for a rate, the number of labels still needed to accept a judge,
+    and whether people agree with each other. The exit code is 4 if there is no label. The columns
+    of FILE are named as in `import --verdicts`.
 
     Example: stepscope calibrate labels people.csv --rubric axes.termination
     """
@@ -382,10 +382,10 @@ def production(
 ) -> int:
     """Compare the shapes of evaluation runs and production runs.
 
-    Both groups of runs need step scores from the same judge. Every share has an interval. Then
-    users are divided into two groups at random, many times. A change is shown if two random groups
-    hardly ever differ from each other as much as the real ones. The exit code is 3 if a change is
-    shown.
+    Both groups of runs need step scores from the same judge. Every share has an interval. To
+    tell a change from chance, users are divided into two groups at random, many times. A change is
+    proved if two random groups hardly ever differ as much as the two real groups do. The exit code
+    is 3 if a change is proved.
 
     Example: stepscope calibrate production --evaluation "tag.of = 'eval'" --production "tag.of =
     'live'"
@@ -408,7 +408,7 @@ def followup(
     """Compare shapes of production runs before and after a change.
 
     The command works like stepscope calibrate production. It shows, for example,
-    whether early collapses are rarer since the change.
+    whether early collapses have become rarer since the change.
 
     Example: stepscope calibrate followup --before "agent_version = '1'" --after "agent_version =
     '2'"

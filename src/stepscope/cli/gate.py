@@ -26,8 +26,8 @@ Commit = Annotated[
     str | None,
     Option(
         metavar="SHA",
-        help="The commit that these runs test. The runs of earlier checks of this commit are "
-        "added.",
+        help="The commit that these runs test. Runs from earlier checks of the same commit "
+        "count, too.",
     ),
 ]
 Config = Annotated[

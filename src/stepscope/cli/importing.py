@@ -71,7 +71,7 @@ def import_(
         None,
         metavar="WHEN",
         help="With a backend: fetch only traces that began after this time (such as 7d for 7 days "
-        "ago, 12h, or 2026-01-31). With 'last': traces received since the previous fetch. "
+        "ago, 12h, or 2026-01-31). With 'last': only what arrived since the previous fetch. "
         "Default: all.",
     ),
     listen: bool = Option(

@@ -121,7 +121,7 @@ def judge(
     allow_unlocked: bool = Option(
         False,
         "--allow-unlocked",
-        help="Judge evaluation sets under rubrics that are not locked, too.",
+        help="Judge evaluation sets even under rubrics that are not locked.",
     ),
     drift: int | None = Option(
         None,
@@ -133,8 +133,8 @@ def judge(
         None,
         min=20,
         metavar="N",
-        help="Ask again about N runs: with the texts twice, with the rubric's answers in reverse "
-        "order, and with its examples in reverse order.",
+        help="Ask again about N judged runs, each time with one change: every text repeated, the "
+        "rubric's answers reversed, or its examples reversed.",
     ),
     store: options.StorePath = None,
     offline: options.Offline = False,

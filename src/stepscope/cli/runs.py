@@ -172,8 +172,8 @@ def promote(
     """Make a case from a failing run, cut at its broken step.
 
     The command writes three things: a file of cases, the messages up to the broken step, and a
-    pytest file. Insert the code that runs your agent into the pytest file; its test fails as long
-    as the agent still makes the same calls.
+    pytest file. In the pytest file, add the code that runs your agent. Its test fails as long as
+    the agent still makes the same calls.
 
     Example: stepscope case promote airline/9/2 --out cases
     """
